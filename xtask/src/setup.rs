@@ -1,0 +1,52 @@
+//! What the tests need beside a toolchain that compiles: installed where that is possible, named where it is not.
+
+use crate::invocation::Invocation;
+
+/// A part of the toolchain that a minimal installation leaves out.
+struct Component {
+    name: &'static str,
+    subcommand: &'static str,
+    /// For toolchains that come from the distribution instead of from rustup.
+    debian_package: &'static str,
+}
+
+const COMPONENTS: [Component; 2] = [
+    Component { name: "rustfmt", subcommand: "fmt", debian_package: "rustfmt" },
+    Component { name: "clippy", subcommand: "clippy", debian_package: "rust-clippy" },
+];
+
+/// Says whether everything is there in the end.
+pub(crate) fn run() -> bool {
+    // Each is tried, so that a person hears of everything that is missing at once.
+    let missing = COMPONENTS.iter().filter(|component| !provide(component)).count();
+    missing == 0
+}
+
+fn provide(component: &Component) -> bool {
+    if Invocation::cargo([component.subcommand, "--version"]).works() {
+        println!("{} is there", component.name);
+        return true;
+    }
+    if Invocation::new("rustup", ["--version"]).works() {
+        return Invocation::new("rustup", ["component", "add", component.name]).run();
+    }
+    eprintln!("{}", advice(component));
+    false
+}
+
+fn advice(component: &Component) -> String {
+    let Component { name, debian_package, .. } = component;
+    format!("{name} is missing, and there is no rustup to add it: install it (on Debian: {debian_package})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_installed_is_named_with_its_package() {
+        let [_, clippy] = COMPONENTS;
+        let advice = advice(&clippy);
+        assert!(advice.contains("clippy is missing") && advice.contains("rust-clippy"), "{advice}");
+    }
+}
