@@ -1,0 +1,75 @@
+//! A tenant: its name, and the document of the collection `domains`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Extra;
+use crate::check::Invalid;
+
+/// The name of a tenant. It becomes part of the names of collections (`timers-{domain}`), so it must be a legal name
+/// of an index: lower case letters, digits and `-`, at most 63, beginning with a letter or digit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, pattern = "^[a-z0-9][a-z0-9-]{0,62}$", example = "default")]
+pub struct Domain(String);
+
+impl Domain {
+    /// The domain that the first start makes.
+    #[expect(clippy::should_implement_trait, reason = "`Default` would hide which domain is meant")]
+    pub fn default() -> Self {
+        Self("default".to_owned())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Domain {
+    type Err = Invalid;
+
+    fn from_str(name: &str) -> Result<Self, Invalid> {
+        let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let legal = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        if starts_well && legal && name.len() <= 63 {
+            return Ok(Self(name.to_owned()));
+        }
+        Err(Invalid::one(
+            "/domain",
+            "must have 1 to 63 lower case letters, digits or '-' and begin with a letter or digit",
+        ))
+    }
+}
+
+impl TryFrom<String> for Domain {
+    type Error = Invalid;
+
+    fn try_from(name: String) -> Result<Self, Invalid> {
+        name.parse()
+    }
+}
+
+impl From<Domain> for String {
+    fn from(domain: Domain) -> Self {
+        domain.0
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The document of a tenant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct DomainDocument {
+    pub name: Domain,
+    #[schema(value_type = String, format = "date-time")]
+    pub created: jiff::Timestamp,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub extra: Extra,
+}

@@ -1,0 +1,170 @@
+//! What a user may ask for when submitting a job, within which limits.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::Extra;
+use crate::check::{Checker, Invalid, MAX_NAME_CHARS};
+use crate::domain::Domain;
+use crate::ids::{JobId, NodeId};
+use crate::job::{Job, JobInput, JobStatus, Reserved, section_of};
+use crate::metadata::Metadata;
+use crate::time::UnixMillis;
+
+pub const DEFAULT_PRIORITY: u8 = 5;
+pub const MAX_PRIORITY: u8 = 9;
+/// The length of a type's name and of the keys a user chooses, in characters.
+pub const MAX_KEY_CHARS: usize = 200;
+pub const MAX_WAITING_FOR: usize = 100;
+
+/// The body of `POST …/jobs`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewJob {
+    #[schema(min_length = 1, max_length = 200, example = "first job")]
+    pub job_name: String,
+    pub input: NewInput,
+    /// 0 to 9, 9 the most urgent; 5 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 9)]
+    pub priority: Option<u8>,
+    /// Unix milliseconds; at once if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<UnixMillis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    pub waiting_for: Vec<JobId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewInput {
+    #[serde(rename = "type")]
+    #[schema(example = "wait")]
+    pub kind: String,
+    /// An object that fits the schema of the type; empty if left out.
+    #[serde(default = "empty_object")]
+    #[schema(value_type = Object, example = json!({"millis": 200}))]
+    pub payload: Value,
+}
+
+fn empty_object() -> Value {
+    Value::Object(Map::new())
+}
+
+impl NewJob {
+    pub fn new(job_name: impl Into<String>, kind: impl Into<String>, payload: Value) -> Self {
+        Self {
+            job_name: job_name.into(),
+            input: NewInput { kind: kind.into(), payload },
+            priority: None,
+            run_at: None,
+            queue: None,
+            group_id: None,
+            waiting_for: Vec::new(),
+            order_key: None,
+            traceparent: None,
+        }
+    }
+
+    /// Everything that can be said of a submission without knowing its type.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let mut check = Checker::new();
+        check.line("/jobName", &self.job_name, 1..=MAX_NAME_CHARS);
+        check.line("/input/type", &self.input.kind, 1..=MAX_KEY_CHARS);
+        if self.input.payload.is_object() {
+            check.json("/input/payload", &self.input.payload);
+        } else {
+            check.refuse("/input/payload", "must be a JSON object, such as {\"millis\": 200}");
+        }
+        if let Some(priority) = self.priority {
+            check.range("/priority", priority, 0..=MAX_PRIORITY);
+        }
+        if let Some(at) = self.run_at {
+            check.instant("/runAt", at);
+        }
+        for (pointer, key) in [
+            ("/queue", &self.queue),
+            ("/groupId", &self.group_id),
+            ("/orderKey", &self.order_key),
+            ("/traceparent", &self.traceparent),
+        ] {
+            if let Some(key) = key {
+                check.line(pointer, key, 1..=MAX_KEY_CHARS);
+            }
+        }
+        check.range("/waitingFor", self.waiting_for.len(), 0..=MAX_WAITING_FOR);
+        check.finish()
+    }
+
+    /// A fingerprint of the submission. A repeat under the same idempotency key has the same one; another submission
+    /// under that key is told apart by it.
+    pub fn digest(&self) -> String {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        Sha256::digest(&text).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    }
+
+    /// The job as it is first stored.
+    pub fn into_job(self, place: Place, now: UnixMillis) -> Job {
+        let digest = self.digest();
+        let payload = match self.input.payload {
+            Value::Object(payload) => payload,
+            _ => Map::new(),
+        };
+        Job {
+            job_name: self.job_name,
+            job_id: place.job_id,
+            job_number: place.job_number,
+            status: JobStatus::Queued,
+            input: JobInput { kind: self.input.kind, payload, extra: Extra::new() },
+            result: Map::new(),
+            domain: place.domain,
+            section: section_of(place.job_number, place.sections),
+            priority: self.priority.unwrap_or(DEFAULT_PRIORITY),
+            run_at: self.run_at.unwrap_or(now),
+            attempt: 1,
+            lost: 0,
+            epoch: 0,
+            owner: None,
+            owner_node: None,
+            claim_token: None,
+            started_at: None,
+            finished_at: None,
+            progress: None,
+            history: Vec::new(),
+            unique_key: None,
+            limit_key: None,
+            request_digest: place.idempotency_key.as_ref().map(|_| digest),
+            idempotency_key: place.idempotency_key,
+            reserved: Reserved {
+                queue: self.queue,
+                group_id: self.group_id,
+                waiting_for: self.waiting_for,
+                order_key: self.order_key,
+                traceparent: self.traceparent,
+            },
+            metadata: Metadata::new(now, place.accepted_by),
+            extra: Extra::new(),
+        }
+    }
+}
+
+/// What the installation adds to a submission.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub domain: Domain,
+    pub job_id: JobId,
+    pub job_number: u64,
+    pub sections: u32,
+    pub idempotency_key: Option<String>,
+    pub accepted_by: NodeId,
+}

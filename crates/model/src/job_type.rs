@@ -1,0 +1,134 @@
+//! What is known about a type of job (`job-types`): the schema its payloads are checked against, and the defaults of
+//! its jobs.
+//!
+//! Seed 003 says that a payload "will be crosschecked against the expected payload for the type". This document is
+//! that expectation. Whether the schema is a valid JSON Schema is for the one who compiles it to say; here it is an
+//! object within bounds.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Extra;
+use crate::backoff::Backoff;
+use crate::check::{Checker, Invalid};
+use crate::domain::Domain;
+use crate::job::submission::MAX_KEY_CHARS;
+
+/// The size of a schema as JSON text, in bytes.
+pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
+/// How often the handler of a job may fail.
+pub const MAX_ATTEMPTS: u32 = 1_000;
+/// The longest time a job may run, in milliseconds: a week.
+pub const MAX_TIMEOUT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// How many jobs of a type may be allowed to run at once.
+pub const MAX_CONCURRENCY: u32 = 100_000;
+
+/// A stored job type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobType {
+    /// Left out for a type that is built in and belongs to the installation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<Domain>,
+    #[serde(rename = "type")]
+    #[schema(min_length = 1, max_length = 200, example = "send-invoice")]
+    pub kind: String,
+    /// The JSON Schema of the payload; any object if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub schema: Option<Value>,
+    /// How often its handler is tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000)]
+    pub attempts: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Backoff>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 604_800_000)]
+    pub timeout_ms: Option<u64>,
+    /// How many of its jobs run at once, over all nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100_000)]
+    pub concurrency: Option<u32>,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub extra: Extra,
+}
+
+impl JobType {
+    /// `{domain}:{type}`, with nothing before the colon for what belongs to the installation. No domain contains a
+    /// colon, so the first one divides.
+    pub fn id(&self) -> String {
+        let domain = self.domain.as_ref().map_or("", Domain::as_str);
+        format!("{domain}:{}", self.kind)
+    }
+
+    pub fn check(&self) -> Result<(), Invalid> {
+        let mut check = Checker::new();
+        check.line("/type", &self.kind, 1..=MAX_KEY_CHARS);
+        if let Some(schema) = &self.schema {
+            check_schema(&mut check, schema);
+        }
+        if let Some(attempts) = self.attempts {
+            check.range("/attempts", attempts, 1..=MAX_ATTEMPTS);
+        }
+        if let Some(backoff) = &self.backoff {
+            check.absorb(backoff.check("/backoff"));
+        }
+        if let Some(timeout_ms) = self.timeout_ms {
+            check.range("/timeoutMs", timeout_ms, 1..=MAX_TIMEOUT_MS);
+        }
+        if let Some(concurrency) = self.concurrency {
+            check.range("/concurrency", concurrency, 1..=MAX_CONCURRENCY);
+        }
+        check.extra("", &self.extra);
+        check.finish()
+    }
+}
+
+fn check_schema(check: &mut Checker, schema: &Value) {
+    if !schema.is_object() {
+        check.refuse("/schema", "must be a JSON Schema object, such as {\"type\": \"object\"}");
+        return;
+    }
+    check.json("/schema", schema);
+    let bytes = schema.to_string().len();
+    if bytes > MAX_SCHEMA_BYTES {
+        check.refuse("/schema", format!("must have at most {MAX_SCHEMA_BYTES} bytes; it has {bytes}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn limits_are_named() {
+        let refused: JobType = serde_json::from_value(json!({
+            "type": "", "schema": true, "attempts": 0, "timeoutMs": 0, "concurrency": 0,
+            "backoff": {"delayMs": 1, "factor": 0}
+        }))
+        .unwrap();
+        let Invalid(errors) = refused.check().unwrap_err();
+        let pointers: Vec<_> = errors.iter().map(|error| error.pointer.as_str()).collect();
+        assert_eq!(
+            pointers,
+            ["/type", "/schema", "/attempts", "/backoff/factor", "/timeoutMs", "/concurrency"]
+        );
+        let large = JobType {
+            kind: "t".to_owned(),
+            schema: Some(json!({"description": "x".repeat(MAX_SCHEMA_BYTES)})),
+            ..JobType::default()
+        };
+        assert!(large.check().unwrap_err().to_string().contains("at most 65536 bytes"));
+    }
+
+    #[test]
+    fn built_in_types_belong_to_no_domain() {
+        let mut job_type = JobType { kind: "a:b".to_owned(), ..JobType::default() };
+        assert_eq!(job_type.id(), ":a:b");
+        job_type.domain = Some(Domain::default());
+        assert_eq!(job_type.id(), "default:a:b");
+    }
+}

@@ -1,0 +1,98 @@
+//! The documents of seeds 003 and 004.
+
+use rota_model::Extra;
+use rota_model::backoff::Backoff;
+use rota_model::domain::Domain;
+use rota_model::ids::{ClaimToken, Incarnation, JobId};
+use rota_model::job::submission::Place;
+use rota_model::job::{Holder, Job, NewJob};
+use rota_model::job_type::JobType;
+use rota_model::log::{Level, Log};
+use rota_model::metric::{MetricsBucket, Sample, Samples};
+use rota_model::node::{NodeRole, NodeState, NodeStatus};
+use serde_json::json;
+
+use super::{Filled, NOW, metadata, node};
+
+pub(super) fn documents() -> Vec<Filled> {
+    vec![
+        Filled::new("jobs", &job(), &["", "/metadata", "/input"]),
+        Filled::new("state", &state(), &["", "/metadata"]),
+        Filled::new("logs", &log(), &["", "/metadata"]),
+        Filled::new("metrics", &bucket(), &["", "/metadata"]),
+        Filled::new("job-types", &job_type(), &["", "/backoff"]),
+    ]
+}
+
+/// A job on its second attempt.
+fn job() -> Job {
+    let place = Place {
+        domain: Domain::default(),
+        job_id: JobId::derived(&["job"]),
+        job_number: 30,
+        sections: 64,
+        idempotency_key: Some("order-17".to_owned()),
+        accepted_by: node(),
+    };
+    let mut job = NewJob::new("test_job", "wait", json!({"millis": 5000})).into_job(place, NOW);
+    let holder = Holder { node: node(), incarnation: Incarnation::derived(&["life"]) };
+    let token = ClaimToken::derived(&["claim"]);
+    job.claim(holder, token, NOW).unwrap();
+    job.fail(1, "exit status 1", Some(NOW), NOW, node()).unwrap();
+    job.claim(holder, token, NOW).unwrap();
+    job
+}
+
+fn state() -> NodeState {
+    NodeState {
+        name: "node_1".to_owned(),
+        id: node(),
+        job_queue_section: 2,
+        last_seen_at: NOW,
+        status: NodeStatus::Busy,
+        incarnation: Some(Incarnation::derived(&["life"])),
+        roles: vec![NodeRole::Processor, NodeRole::Web],
+        types: vec!["wait".to_owned()],
+        sections: vec![2, 5, 8],
+        version: Some("0.1.0".to_owned()),
+        capacity: Some(8),
+        running: Some(8),
+        metadata: metadata(),
+        extra: Extra::new(),
+    }
+}
+
+fn log() -> Log {
+    Log {
+        title: "attempt failed".to_owned(),
+        message: Some("exit status 1\nno such file".to_owned()),
+        origin: node(),
+        context: Some(vec!["attempt 1".to_owned()]),
+        level: Some(Level::Warn),
+        job_id: Some(JobId::derived(&["job"])),
+        domain: Some(Domain::default()),
+        metadata: metadata(),
+        extra: Extra::new(),
+    }
+}
+
+fn bucket() -> MetricsBucket {
+    let samples = Samples::from([
+        ("jobs_finished".to_owned(), Sample::new(12, "jobs")),
+        ("claim_latency_max".to_owned(), Sample::new(-3, "milliseconds")),
+    ]);
+    MetricsBucket::empty(NOW, node()).merge(node(), &samples, NOW)
+}
+
+fn job_type() -> JobType {
+    JobType {
+        domain: Some(Domain::default()),
+        kind: "send-invoice".to_owned(),
+        schema: Some(json!({"type": "object", "required": ["to"]})),
+        attempts: Some(5),
+        backoff: Some(Backoff { delay_ms: 500, factor: 3, max_delay_ms: 60_000, extra: Extra::new() }),
+        timeout_ms: Some(30_000),
+        concurrency: Some(8),
+        extra: Extra::new(),
+    }
+}
