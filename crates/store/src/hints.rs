@@ -1,0 +1,81 @@
+//! Hints that documents changed: from whoever writes to whoever waits. A hint may be late, doubled or lost.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+
+use crate::collection::Collection;
+
+/// How many commits a slow listener may fall behind before hints are lost to it.
+const BACKLOG: usize = 1_024;
+
+/// A document that changed.
+#[derive(Clone, Debug)]
+pub struct Hint {
+    pub collection: &'static Collection,
+    pub id: String,
+}
+
+/// The sending side, one per store: a message holds what one commit changed.
+#[derive(Clone, Debug)]
+pub struct HintSender(broadcast::Sender<Arc<[Hint]>>);
+
+impl Default for HintSender {
+    fn default() -> Self {
+        Self(broadcast::channel(BACKLOG).0)
+    }
+}
+
+impl HintSender {
+    /// Nobody listening is fine.
+    pub fn send(&self, hints: Vec<Hint>) {
+        if !hints.is_empty() {
+            let _ = self.0.send(hints.into());
+        }
+    }
+
+    pub fn listen(&self, collection: &'static Collection) -> Changes {
+        Changes { collection, commits: self.0.subscribe() }
+    }
+}
+
+/// The listening side.
+#[derive(Debug)]
+pub struct Changes {
+    collection: &'static Collection,
+    commits: broadcast::Receiver<Arc<[Hint]>>,
+}
+
+/// What a listener learns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// These documents changed.
+    Of(Vec<String>),
+    /// Hints were lost: look at everything that matters to you.
+    Lost,
+    /// The store is closed.
+    Closed,
+}
+
+impl Changes {
+    /// The next change in the collection.
+    pub async fn next(&mut self) -> News {
+        loop {
+            match self.commits.recv().await {
+                Ok(commit) => {
+                    let ids = self.in_collection(&commit);
+                    if !ids.is_empty() {
+                        return News::Of(ids);
+                    }
+                }
+                Err(broadcast::error::RecvError::Lagged(_)) => return News::Lost,
+                Err(broadcast::error::RecvError::Closed) => return News::Closed,
+            }
+        }
+    }
+
+    fn in_collection(&self, commit: &[Hint]) -> Vec<String> {
+        let mine = commit.iter().filter(|hint| hint.collection == self.collection);
+        mine.map(|hint| hint.id.clone()).collect()
+    }
+}

@@ -1,0 +1,165 @@
+//! The queue, in the words of those who use it.
+
+use std::sync::Arc;
+
+use rota_model::domain::Domain;
+use rota_model::ids::{ClaimToken, JobId};
+use rota_model::job::submission::MAX_PRIORITY;
+use rota_model::job::{Holder, Job, JobStatus};
+use rota_model::time::UnixMillis;
+use serde_json::json;
+
+use crate::StoreError;
+use crate::collection::{Collection, JOBS};
+use crate::cursor::Cursor;
+use crate::hints::Changes;
+use crate::query::{Filter, Order, Query};
+use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode};
+use crate::seam::{Claim, Store};
+
+impl Kept for Job {
+    const COLLECTION: &'static Collection = &JOBS;
+
+    fn id(&self) -> String {
+        self.job_id.to_string()
+    }
+}
+
+const NEWEST_FIRST: Order = Order { fields: &["metadata.createdAt", "jobNumber"], descending: true };
+const DUE_FIRST: Order = Order { fields: &["runAt", "jobNumber"], descending: false };
+
+/// What a list of jobs is narrowed to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobFilter {
+    pub status: Option<JobStatus>,
+    pub kind: Option<String>,
+    pub name: Option<String>,
+    pub section: Option<u32>,
+    pub created_after: Option<UnixMillis>,
+    pub created_before: Option<UnixMillis>,
+}
+
+#[derive(Clone)]
+pub struct Jobs {
+    jobs: Repository<Job>,
+}
+
+impl Jobs {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { jobs: Repository::new(store) }
+    }
+
+    /// Stores a new job. On return it is durable.
+    pub async fn create(&self, job: &Job) -> Result<Created, StoreError> {
+        self.jobs.create(job).await
+    }
+
+    /// A job of this domain; another domain's job is not there.
+    pub async fn get(&self, domain: &Domain, id: JobId) -> Result<Option<Versioned<Job>>, StoreError> {
+        let found = self.jobs.get(id).await?;
+        Ok(found.filter(|job| job.document.domain == *domain))
+    }
+
+    /// A job of whatever domain, for those who run it.
+    pub async fn get_any(&self, id: JobId) -> Result<Option<Versioned<Job>>, StoreError> {
+        self.jobs.get(id).await
+    }
+
+    pub async fn get_all(&self, ids: Vec<String>) -> Result<Vec<Versioned<Job>>, StoreError> {
+        self.jobs.get_all(ids).await
+    }
+
+    /// Jobs of a domain, newest first.
+    pub async fn list(
+        &self,
+        domain: &Domain,
+        filter: &JobFilter,
+        limit: usize,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<Job>, Option<Cursor>), StoreError> {
+        let mut query =
+            Query::new(&JOBS, NEWEST_FIRST).limit(limit).filter(Filter::Is("domain", json!(domain)));
+        query.after = after;
+        query.filters.extend(filter.status.map(|status| Filter::Is("status", json!(status))));
+        query.filters.extend(filter.kind.as_ref().map(|kind| Filter::Is("input.type", json!(kind))));
+        query.filters.extend(filter.name.as_ref().map(|name| Filter::Is("jobName", json!(name))));
+        query.filters.extend(filter.section.map(|section| Filter::Is("section", json!(section))));
+        let (after, before) = (filter.created_after, filter.created_before);
+        query.filters.extend(after.map(|at| Filter::AtLeast("metadata.createdAt", at.0.saturating_add(1))));
+        query.filters.extend(before.map(|at| Filter::AtMost("metadata.createdAt", at.0.saturating_sub(1))));
+        let (jobs, next) = self.jobs.find(query).await?;
+        Ok((jobs.into_iter().map(|job| job.document).collect(), next))
+    }
+
+    /// Takes due jobs of the given types for a holder, the most urgent first, each under its next epoch.
+    pub async fn claim_due(
+        &self,
+        now: UnixMillis,
+        holder: Holder,
+        types: &[String],
+        token: ClaimToken,
+        max: usize,
+    ) -> Result<Vec<Versioned<Job>>, StoreError> {
+        let claimed = self.jobs.store().claim(Claim {
+            collection: &JOBS,
+            from: (0..=MAX_PRIORITY).rev().map(|priority| due(priority, now, types, max)).collect(),
+            max,
+            set: vec![
+                ("status", json!(JobStatus::Started)),
+                ("owner", json!(holder.incarnation)),
+                ("ownerNode", json!(holder.node)),
+                ("startedAt", json!(now)),
+                ("metadata.updatedAt", json!(now)),
+                ("metadata.updatedBy", json!(holder.node)),
+            ],
+            add_one: Some("epoch"),
+            token: ("claimToken", token),
+        });
+        claimed.await?.into_iter().map(decode).collect()
+    }
+
+    /// Jobs that some node runs, or ran when it died.
+    pub async fn started(
+        &self,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<Versioned<Job>>, Option<Cursor>), StoreError> {
+        let order = Order { fields: &["owner"], descending: false };
+        let mut query = Query::new(&JOBS, order).filter(Filter::Is("status", json!(JobStatus::Started)));
+        query.after = after;
+        self.jobs.find(query).await
+    }
+
+    /// The earliest instant at which a job of these types is due, if any waits.
+    pub async fn next_due(&self, types: &[String]) -> Result<Option<UnixMillis>, StoreError> {
+        let mut earliest: Option<UnixMillis> = None;
+        for priority in 0..=MAX_PRIORITY {
+            let (first, _) = self.jobs.find(due(priority, UnixMillis(i64::MAX), types, 1)).await?;
+            let at = first.first().map(|job| job.document.run_at);
+            earliest = earliest.into_iter().chain(at).min();
+        }
+        Ok(earliest)
+    }
+
+    /// Writes a change of a job, if nobody wrote since it was read.
+    pub async fn save(&self, before: &Versioned<Job>, after: &Job) -> Result<Saved, StoreError> {
+        self.jobs.save(before, after).await
+    }
+
+    /// Numbers for new jobs.
+    pub async fn numbers(&self, n: u64) -> Result<std::ops::Range<u64>, StoreError> {
+        self.jobs.store().sequence("jobs", n).await
+    }
+
+    pub fn changes(&self) -> Changes {
+        self.jobs.store().changes(&JOBS)
+    }
+}
+
+fn due(priority: u8, now: UnixMillis, types: &[String], max: usize) -> Query {
+    Query::new(&JOBS, DUE_FIRST)
+        .filter(Filter::Is("status", json!(JobStatus::Queued)))
+        .filter(Filter::Is("priority", json!(priority)))
+        .filter(Filter::AtMost("runAt", now.0))
+        .filter(Filter::In("input.type", types.iter().map(|kind| json!(kind)).collect()))
+        .limit(max)
+}

@@ -1,0 +1,31 @@
+//! What is fixed for the installation when its store is made.
+
+use std::sync::Arc;
+
+use rota_model::settings::{SETTINGS_ID, Settings};
+
+use crate::StoreError;
+use crate::collection::{Collection, SETTINGS};
+use crate::repository::{Kept, Repository};
+use crate::seam::Store;
+
+impl Kept for Settings {
+    const COLLECTION: &'static Collection = &SETTINGS;
+
+    fn id(&self) -> String {
+        SETTINGS_ID.to_owned()
+    }
+}
+
+/// The settings of a store; a new store gets the defaults, once, whoever comes first.
+pub async fn open(store: Arc<dyn Store>, now: jiff::Timestamp) -> Result<Settings, StoreError> {
+    let settings = Repository::new(store);
+    settings.create(&Settings::new(now)).await?;
+    let stored = settings.get(SETTINGS_ID).await?.map(|settings| settings.document);
+    let stored = stored.ok_or_else(|| StoreError::damaged("read settings", "they vanished"))?;
+    if stored.is_readable() {
+        return Ok(stored);
+    }
+    let why = "it was written by a newer Rota and needs at least that version to be read";
+    Err(StoreError::refused("open the store", why))
+}
