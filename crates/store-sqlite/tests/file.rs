@@ -1,0 +1,95 @@
+//! The file of the embedded store: what is in it after a restart, and what happens to a file that is not ours.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
+
+use std::fs;
+use std::path::Path;
+
+use rota_store::StoreError;
+use rota_store::collection::JOBS;
+use rota_store::seam::{Body, Key, Store, Write, Written};
+use rota_store_sqlite::holder::Holder;
+use rota_store_sqlite::{FILE, SqliteStore};
+use serde_json::json;
+
+fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(folder, Holder::take(folder, "a test").unwrap())
+}
+
+fn create(id: &str) -> Write {
+    let body: Body = json!({"jobNumber": 1, "status": "QUEUED"}).as_object().unwrap().clone();
+    Write::Create { key: Key::new(&JOBS, id), body }
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_after_a_restart_and_versions_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let Written::Applied(before) = store.write(vec![create("a")]).await.unwrap()[0] else { unreachable!() };
+    let numbers = store.sequence("jobs", 3).await.unwrap();
+    drop(store);
+
+    let store = open(folder.path()).unwrap();
+    let found = store.read(vec![Key::new(&JOBS, "a")]).await.unwrap().remove(0).unwrap();
+    assert_eq!((found.version, &found.body["status"]), (before, &json!("QUEUED")));
+    let Written::Applied(after) = store.write(vec![create("b")]).await.unwrap()[0] else { unreachable!() };
+    assert!(after.0 > before.0);
+    assert_eq!(store.sequence("jobs", 1).await.unwrap(), numbers.end..numbers.end + 1);
+}
+
+#[tokio::test]
+async fn callers_at_the_same_moment_share_commits() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(open(folder.path()).unwrap());
+    let mut commits = store.changes(&JOBS);
+    let writes: Vec<_> = (0..200)
+        .map(|n| {
+            let store = std::sync::Arc::clone(&store);
+            tokio::spawn(async move { store.write(vec![create(&format!("{n}"))]).await.unwrap() })
+        })
+        .collect();
+    for write in writes {
+        write.await.unwrap();
+    }
+    // One message holds what one commit changed.
+    let (mut documents, mut messages) = (0, 0);
+    while documents < 200 {
+        let rota_store::hints::News::Of(ids) = commits.next().await else { unreachable!() };
+        documents += ids.len();
+        messages += 1;
+    }
+    assert!(messages < 100, "{messages} commits for 200 writes");
+}
+
+#[test]
+fn a_file_that_is_not_ours_is_refused_and_left_untouched() {
+    for content in
+        [b"certainly no database, but long enough to look at it twice".to_vec(), foreign_database()]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(FILE);
+        fs::write(&file, &content).unwrap();
+        let refused = open(folder.path()).err().unwrap();
+        assert!(matches!(refused, StoreError::Refused { .. }), "{refused}");
+        assert_eq!(fs::read(&file).unwrap(), content);
+    }
+}
+
+fn foreign_database() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE things (x)").unwrap();
+    drop(other);
+    fs::read(path).unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_belongs_to_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let _store = open(&data).unwrap();
+    assert_eq!(fs::metadata(data.join(FILE)).unwrap().permissions().mode() & 0o077, 0);
+    assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o077, 0);
+}
