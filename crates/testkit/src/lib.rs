@@ -1,0 +1,16 @@
+//! What tests share.
+//!
+//! - [`contract`]: one suite for every store
+//! - [`surroundings`]: a clock that the test moves, and chance that repeats itself
+//! - [`process`]: the real program as a child process
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "this crate is only ever part of tests, where a surprise is a failure"
+)]
+
+pub mod contract;
+pub mod process;
+pub mod surroundings;
