@@ -1,0 +1,38 @@
+//! `wait`: lets some time pass. It is the example of seed 003.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use crate::handler::{Context, Handler, HandlerError};
+
+/// A week: whoever means longer sets a run-at.
+const MAX_MILLIS: u64 = 7 * 24 * 3_600 * 1_000;
+
+pub struct Wait;
+
+impl Wait {
+    pub fn payload_schema() -> Value {
+        json!({
+            "type": "object",
+            "required": ["millis"],
+            "properties": {"millis": {"type": "integer", "minimum": 0, "maximum": MAX_MILLIS}},
+            "additionalProperties": false,
+        })
+    }
+}
+
+#[async_trait]
+impl Handler for Wait {
+    async fn run(&self, job: Context) -> Result<Map<String, Value>, HandlerError> {
+        let millis = job.payload.get("millis").and_then(Value::as_u64);
+        let millis = millis.ok_or_else(|| HandlerError::Failed("the payload has no millis".to_owned()))?;
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(millis)) => {
+                Ok(Map::from_iter([("waitedMillis".to_owned(), json!(millis))]))
+            }
+            () = job.cancelled.cancelled() => Err(HandlerError::Stopped),
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Jobs from submission to result, on the in-memory store, with time that the test moves.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a surprise is a failure of the test")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rota_engine::desk::{SubmitError, Submitted};
+use rota_engine::handler::{Context, Handler, HandlerError};
+use rota_engine::node::{Node, NodeOptions};
+use rota_engine::surroundings::Surroundings;
+use rota_engine::types::JobTypes;
+use rota_model::domain::Domain;
+use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
+use rota_model::job::{Holder, Job, JobEvent, JobStatus, NewJob};
+use rota_model::node::NodeStatus;
+use rota_store::jobs::Jobs;
+use rota_store::memory::MemoryStore;
+use rota_store::nodes::Nodes;
+use rota_store::{Store, settings};
+use rota_testkit::surroundings::surroundings;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+struct Stage {
+    store: Arc<dyn Store>,
+    surroundings: Surroundings,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self { store: Arc::new(MemoryStore::new()), surroundings: surroundings() }
+    }
+
+    async fn node(&self, name: &str, capacity: u32) -> Node {
+        let settings =
+            settings::open(Arc::clone(&self.store), self.surroundings.now().to_date()).await.unwrap();
+        let options = NodeOptions {
+            id: NodeId::derived(&[name]),
+            name: name.to_owned(),
+            version: "test".to_owned(),
+            capacity,
+        };
+        let mut types = JobTypes::built_in().unwrap();
+        types.add("panic", &json!({}), Arc::new(Panics)).unwrap();
+        let types = Arc::new(types);
+        Node::join(Arc::clone(&self.store), &settings, options, types, self.surroundings.clone())
+            .await
+            .unwrap()
+    }
+
+    fn jobs(&self) -> Jobs {
+        Jobs::new(Arc::clone(&self.store))
+    }
+
+    /// Claims like a node that then dies.
+    async fn claim_and_die(&self) -> Vec<Job> {
+        let holder =
+            Holder { node: NodeId::derived(&["dead"]), incarnation: Incarnation::derived(&["dead"]) };
+        let token = ClaimToken::derived(&["dead"]);
+        let types = ["wait".to_owned(), "noop".to_owned()];
+        let claimed =
+            self.jobs().claim_due(self.surroundings.now(), holder, &types, token, 10).await.unwrap();
+        claimed.into_iter().map(|job| job.document).collect()
+    }
+}
+
+struct Panics;
+
+#[async_trait]
+impl Handler for Panics {
+    async fn run(&self, _: Context) -> Result<Map<String, Value>, HandlerError> {
+        panic!("on purpose")
+    }
+}
+
+fn wait(millis: u64) -> NewJob {
+    NewJob::new("a job", "wait", json!({"millis": millis}))
+}
+
+async fn submit(node: &Node, job: NewJob) -> JobId {
+    match node.desk.submit(&Domain::default(), job, None).await.unwrap() {
+        Submitted::New(job) => job.document.job_id,
+        Submitted::Again(_) => panic!("it was not there before"),
+    }
+}
+
+/// Runs a node and returns the job once it has ended.
+async fn ended(node: Node, id: JobId) -> (Job, CancellationToken, tokio::task::JoinHandle<()>) {
+    let (desk, stop) = (Arc::clone(&node.desk), CancellationToken::new());
+    let running = tokio::spawn(node.run(stop.clone()));
+    let job = desk.wait(&Domain::default(), id, Duration::from_secs(60)).await.unwrap().unwrap();
+    (job.document, stop, running)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_runs_to_its_result() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let id = submit(&node, wait(5_000)).await;
+    let (job, stop, running) = ended(node, id).await;
+    assert_eq!(job.status, JobStatus::Successful);
+    assert_eq!(job.result.get("waitedMillis"), Some(&json!(5_000)));
+    assert_eq!((job.epoch, job.attempt, job.lost), (1, 1, 0));
+    assert_eq!(job.section, u32::try_from(job.job_number % 64).unwrap());
+    let took = job.finished_at.unwrap().since(job.started_at.unwrap());
+    assert!(took >= Duration::from_secs(5), "{took:?}");
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_waits_for_its_run_at_and_urgent_ones_go_first() {
+    let stage = Stage::new();
+    let node = stage.node("one", 1).await;
+    let later = stage.surroundings.now().plus(Duration::from_secs(90));
+    let timed = submit(&node, NewJob { run_at: Some(later), priority: Some(9), ..wait(0) }).await;
+    let calm = submit(&node, NewJob { priority: Some(1), ..wait(1_000) }).await;
+    let urgent = submit(&node, NewJob { priority: Some(8), ..wait(1_000) }).await;
+    let desk = Arc::clone(&node.desk);
+    let (calm, stop, running) = ended(node, calm).await;
+    let urgent = desk.get(&Domain::default(), urgent).await.unwrap().unwrap().document;
+    assert!(urgent.started_at < calm.started_at, "one slot: the urgent one had it first");
+    assert_eq!(
+        desk.get(&Domain::default(), timed).await.unwrap().unwrap().document.status,
+        JobStatus::Queued
+    );
+    tokio::time::sleep(Duration::from_secs(91)).await;
+    let timed = desk.wait(&Domain::default(), timed, Duration::from_secs(9)).await.unwrap().unwrap().document;
+    assert_eq!(timed.status, JobStatus::Successful);
+    assert!(timed.started_at.unwrap() >= later);
+    assert!(timed.started_at.unwrap().since(later) < Duration::from_millis(100), "it started on time");
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_nodes_job_runs_again_and_costs_no_attempt() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let id = submit(&node, wait(10)).await;
+    drop(node);
+    let claimed = stage.claim_and_die().await;
+    assert_eq!(claimed.first().unwrap().job_id, id);
+
+    let (job, ..) = ended(stage.node("two", 4).await, id).await;
+    assert_eq!(job.status, JobStatus::Successful);
+    assert_eq!((job.epoch, job.attempt, job.lost), (2, 1, 1));
+    let events: Vec<_> = job.history.iter().map(|entry| (entry.event, entry.epoch)).collect();
+    assert_eq!(events, [(JobEvent::Lose, 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_is_refused() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let id = submit(&node, wait(10)).await;
+    let mut zombie = stage.claim_and_die().await.remove(0);
+    let (job, ..) = ended(node, id).await;
+    assert_eq!((job.status, job.epoch), (JobStatus::Successful, 2));
+
+    let now = stage.surroundings.now();
+    let mut current = stage.jobs().get_any(id).await.unwrap().unwrap().document;
+    let refused = current.succeed(zombie.epoch, Map::new(), now, NodeId::derived(&["dead"])).unwrap_err();
+    assert_eq!(refused.to_string(), "epoch 1 is over: the job is SUCCESSFUL at epoch 2");
+    // And what the zombie computed from its own copy finds another version.
+    zombie.succeed(1, Map::new(), now, NodeId::derived(&["dead"])).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_answer_was_lost_is_given_back() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let id = submit(&node, wait(10)).await;
+    let state = Nodes::new(Arc::clone(&stage.store)).get(NodeId::derived(&["one"])).await.unwrap().unwrap();
+    let me = Holder { node: state.document.id, incarnation: state.document.incarnation.unwrap() };
+    let types = ["wait".to_owned()];
+    let token = ClaimToken::derived(&["lost"]);
+    let lost = stage.jobs().claim_due(stage.surroundings.now(), me, &types, token, 1).await.unwrap();
+    assert_eq!(lost.len(), 1);
+
+    let (job, ..) = ended(node, id).await;
+    assert_eq!((job.status, job.epoch, job.lost), (JobStatus::Successful, 2, 0));
+    assert_eq!(job.history.first().unwrap().event, JobEvent::Release);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_a_failure_with_its_message() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let id = submit(&node, NewJob::new("bad", "panic", json!({}))).await;
+    let (job, ..) = ended(node, id).await;
+    assert_eq!(job.status, JobStatus::Failed);
+    assert_eq!(job.result.get("error"), Some(&json!("the handler panicked: on purpose")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stops_gives_back_what_it_runs() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let id = submit(&node, wait(3_600_000)).await;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(node.run(stop.clone()));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(stage.jobs().get_any(id).await.unwrap().unwrap().document.status, JobStatus::Started);
+    stop.cancel();
+    running.await.unwrap();
+    let job = stage.jobs().get_any(id).await.unwrap().unwrap().document;
+    assert_eq!((job.status, job.lost, job.owner), (JobStatus::Queued, 0, None));
+    let state = Nodes::new(Arc::clone(&stage.store)).get(NodeId::derived(&["one"])).await.unwrap().unwrap();
+    assert_eq!(state.document.status, NodeStatus::Terminated);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_joins_under_a_new_incarnation_and_beats() {
+    let stage = Stage::new();
+    let nodes = Nodes::new(Arc::clone(&stage.store));
+    let mut seen = BTreeSet::new();
+    for _ in 0..3 {
+        let node = stage.node("one", 4).await;
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(node.run(stop.clone()));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let before = nodes.get(NodeId::derived(&["one"])).await.unwrap().unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let after = nodes.get(NodeId::derived(&["one"])).await.unwrap().unwrap();
+        assert!(after.document.last_seen_at.since(before.document.last_seen_at) >= Duration::from_secs(4));
+        assert_eq!((after.document.status, after.document.sections.len()), (NodeStatus::Active, 64));
+        seen.insert(after.document.incarnation.unwrap());
+        stop.cancel();
+        running.await.unwrap();
+    }
+    assert_eq!(seen.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_key_gives_the_same_job_and_another_submission_under_it_is_refused() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let (desk, domain) = (&node.desk, Domain::default());
+    let key = || Some("order 17".to_owned());
+    let Submitted::New(first) = desk.submit(&domain, wait(1), key()).await.unwrap() else { panic!("new") };
+    let Submitted::Again(again) = desk.submit(&domain, wait(1), key()).await.unwrap() else {
+        panic!("again")
+    };
+    assert_eq!(first.document.job_id, again.document.job_id);
+    let other = desk.submit(&domain, wait(2), key()).await;
+    assert!(matches!(other, Err(SubmitError::KeyReused(id)) if id == first.document.job_id));
+    let elsewhere = desk.submit(&"other".parse().unwrap(), wait(2), key()).await.unwrap();
+    assert!(matches!(elsewhere, Submitted::New(job) if job.document.job_id != first.document.job_id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_submissions_are_refused_with_the_field_and_nothing_is_stored() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let cases = [
+        (NewJob::new("a", "unheard-of", json!({})), "/input/type"),
+        (NewJob::new("a", "wait", json!("text")), "/input/payload"),
+        (NewJob::new("a", "wait", json!({"millis": "many"})), "/input/payload/millis"),
+        (NewJob::new("a", "wait", json!({})), "/input/payload"),
+        (NewJob::new("", "wait", json!({"millis": 1})), "/jobName"),
+        (NewJob { priority: Some(10), ..wait(1) }, "/priority"),
+        (NewJob { run_at: Some(rota_model::time::UnixMillis(i64::MAX)), ..wait(1) }, "/runAt"),
+    ];
+    for (job, pointer) in cases {
+        match node.desk.submit(&Domain::default(), job, None).await {
+            Err(SubmitError::Invalid(invalid)) => assert_eq!(invalid.0.first().unwrap().pointer, pointer),
+            other => panic!("{pointer}: {other:?}"),
+        }
+    }
+    let (stored, _) =
+        node.desk.list(&Domain::default(), &rota_store::jobs::JobFilter::default(), 10, None).await.unwrap();
+    assert!(stored.is_empty());
+}
