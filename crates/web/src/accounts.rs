@@ -1,0 +1,273 @@
+//! People and programs, their keys, and the domains they may enter. Seed 000 lets the web service alone touch
+//! `users`, so this stands here.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use rota_engine::surroundings::Surroundings;
+use rota_model::Extra;
+use rota_model::check::Invalid;
+use rota_model::domain::{Domain, DomainDocument};
+use rota_model::user::{KEY_PREFIX, KeyHash, KeyInfo, NewKey, User, UserId, UserSettings};
+use rota_store::cursor::Cursor;
+use rota_store::domains::Domains;
+use rota_store::repository::{Created, Saved, Updated};
+use rota_store::users::Users;
+use rota_store::{Store, StoreError, Versioned};
+use tokio::time::Instant;
+
+use crate::access::Caller;
+
+/// How long a key that was found good is taken to be good. What this process changes counts at once.
+const REMEMBER: Duration = Duration::from_secs(2);
+/// More keys than this at once are not remembered.
+const MAX_REMEMBERED: usize = 10_000;
+/// How long a browser stays signed in.
+pub const SESSION: Duration = Duration::from_secs(12 * 3_600);
+
+pub struct Accounts {
+    users: Users,
+    domains: Domains,
+    surroundings: Surroundings,
+    known_keys: Mutex<HashMap<String, (Caller, Instant)>>,
+    known_domains: Mutex<BTreeSet<Domain>>,
+}
+
+impl Accounts {
+    pub fn new(store: &Arc<dyn Store>, surroundings: Surroundings) -> Self {
+        Self {
+            users: Users::new(Arc::clone(store)),
+            domains: Domains::new(Arc::clone(store)),
+            surroundings,
+            known_keys: Mutex::default(),
+            known_domains: Mutex::default(),
+        }
+    }
+
+    /// Makes the first domain and the first administrator. Returns false if there is one already.
+    pub async fn bootstrap(&self, key: &str) -> Result<bool, StoreError> {
+        self.create_domain(Domain::default()).await?;
+        let settings = UserSettings { installation_admin: true, ..UserSettings::default() };
+        let mut admin = User::new(UserId::first_administrator(), settings, self.now());
+        let new = NewKey { name: "first key".to_owned(), ..NewKey::default() };
+        let added = admin.add_key(KeyHash::of(key), new.into_info(key, self.now()), self.now());
+        added.map_err(|error| StoreError::refused("make the administrator", error))?;
+        Ok(matches!(self.users.create(&admin).await?, Created::New(_)))
+    }
+
+    pub async fn has_administrator(&self) -> Result<bool, StoreError> {
+        Ok(self.users.get(&UserId::first_administrator()).await?.is_some())
+    }
+
+    /// Who holds the key with this hash, and what it allows.
+    pub async fn authenticate(&self, hash: &KeyHash) -> Result<Option<Caller>, StoreError> {
+        if let Some(caller) = self.remembered(hash) {
+            return Ok(Some(caller));
+        }
+        let Some(user) = self.users.by_key(hash).await? else { return Ok(None) };
+        let Some(rights) = user.rights_by_key(hash, self.now()) else { return Ok(None) };
+        let key = user.keys.iter().find(|key| key.id == hash.key_id());
+        let limited = key.is_some_and(|key| key.domain.is_some() || key.role.is_some());
+        let caller = Caller { user: user.id, key_id: hash.key_id().to_owned(), rights, limited };
+        self.remember(hash, &caller);
+        Ok(Some(caller))
+    }
+
+    fn remembered(&self, hash: &KeyHash) -> Option<Caller> {
+        let known = lock(&self.known_keys);
+        let (caller, until) = known.get(hash.as_str())?;
+        (*until > Instant::now()).then(|| caller.clone())
+    }
+
+    fn remember(&self, hash: &KeyHash, caller: &Caller) {
+        let mut known = lock(&self.known_keys);
+        if known.len() >= MAX_REMEMBERED {
+            known.clear();
+        }
+        known.insert(hash.as_str().to_owned(), (caller.clone(), Instant::now() + REMEMBER));
+    }
+
+    fn forget_keys(&self) {
+        lock(&self.known_keys).clear();
+    }
+
+    /// Adds a key to a user and returns it: the only time it is seen.
+    pub async fn create_key(
+        &self,
+        id: &UserId,
+        new: NewKey,
+    ) -> Result<Option<(String, KeyInfo)>, AccountError> {
+        new.check(self.now())?;
+        self.add_key(id, |key, now| new.clone().into_info(key, now)).await
+    }
+
+    /// Signs a browser in: a key that ends by itself, with the limits of the one it was made from.
+    pub async fn create_session(
+        &self,
+        id: &UserId,
+        limits: Option<&KeyInfo>,
+    ) -> Result<Option<String>, AccountError> {
+        let made = self.add_key(id, |key, now| KeyInfo {
+            session: true,
+            expires: now.checked_add(SESSION).ok(),
+            domain: limits.and_then(|key| key.domain.clone()),
+            role: limits.and_then(|key| key.role),
+            ..NewKey { name: "browser".to_owned(), ..NewKey::default() }.into_info(key, now)
+        });
+        Ok(made.await?.map(|(key, _)| key))
+    }
+
+    async fn add_key(
+        &self,
+        id: &UserId,
+        info: impl Fn(&str, Timestamp) -> KeyInfo,
+    ) -> Result<Option<(String, KeyInfo)>, AccountError> {
+        let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(self.surroundings.random_bytes::<32>()));
+        let (hash, now) = (KeyHash::of(&key), self.now());
+        let info = info(&key, now);
+        let added = self.users.update(id, |user| {
+            if user.hashed_api_key.contains(&hash) {
+                Ok(())
+            } else {
+                user.add_key(hash.clone(), info.clone(), now)
+            }
+        });
+        match added.await? {
+            Updated::Done(_) => Ok(Some((key, info))),
+            Updated::Refused(invalid) => Err(invalid.into()),
+            Updated::Missing => Ok(None),
+        }
+    }
+
+    /// What is known of a key; none if the user has no such key.
+    pub async fn key_info(&self, id: &UserId, key_id: &str) -> Result<Option<KeyInfo>, StoreError> {
+        let user = self.users.get(id).await?;
+        Ok(user.and_then(|user| user.document.keys.into_iter().find(|key| key.id == key_id)))
+    }
+
+    /// Ends a key at once; false if the user has no such key.
+    pub async fn revoke_key(&self, id: &UserId, key_id: &str) -> Result<bool, StoreError> {
+        let missing = || Invalid::one("/keyId", "no such key");
+        let removed =
+            self.users.update(id, |user| user.remove_key(key_id).then_some(()).ok_or_else(missing)).await;
+        self.forget_keys();
+        Ok(matches!(removed?, Updated::Done(_)))
+    }
+
+    pub async fn user(&self, id: &UserId) -> Result<Option<Versioned<User>>, StoreError> {
+        self.users.get(id).await
+    }
+
+    pub async fn users(
+        &self,
+        limit: usize,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<Versioned<User>>, Option<Cursor>), StoreError> {
+        self.users.list(limit, after).await
+    }
+
+    pub async fn create_user(
+        &self,
+        id: UserId,
+        settings: UserSettings,
+    ) -> Result<Option<User>, AccountError> {
+        settings.check()?;
+        self.must_exist(&settings).await?;
+        let user = User::new(id, settings, self.now());
+        let created = self.users.create(&user).await?;
+        Ok(matches!(created, Created::New(_)).then_some(user))
+    }
+
+    /// Changes what a user may do; none if there is no such user.
+    pub async fn set_user(
+        &self,
+        id: &UserId,
+        settings: UserSettings,
+    ) -> Result<Option<Versioned<User>>, AccountError> {
+        settings.check()?;
+        self.must_exist(&settings).await?;
+        let updated = self.users.update(id, |user| {
+            user.set(settings.clone());
+            Ok(())
+        });
+        let updated = updated.await;
+        self.forget_keys();
+        match updated? {
+            Updated::Done(user) => Ok(Some(user)),
+            Updated::Refused(invalid) => Err(invalid.into()),
+            Updated::Missing => Ok(None),
+        }
+    }
+
+    /// Removes a user with all its keys; false if someone changed or removed it meanwhile.
+    pub async fn delete_user(&self, user: &Versioned<User>) -> Result<bool, StoreError> {
+        let deleted = self.users.delete(user).await;
+        self.forget_keys();
+        Ok(matches!(deleted?, Saved::Applied(_)))
+    }
+
+    async fn must_exist(&self, settings: &UserSettings) -> Result<(), AccountError> {
+        for domain in settings.domains.keys() {
+            if !self.has_domain(domain).await? {
+                return Err(Invalid::one(format!("/domains/{domain}"), "there is no such domain").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a domain; none if there is one of that name.
+    pub async fn create_domain(&self, name: Domain) -> Result<Option<DomainDocument>, StoreError> {
+        let domain = DomainDocument { name, created: self.now(), extra: Extra::new() };
+        let created = self.domains.create(&domain).await?;
+        Ok(matches!(created, Created::New(_)).then_some(domain))
+    }
+
+    pub async fn has_domain(&self, name: &Domain) -> Result<bool, StoreError> {
+        if lock(&self.known_domains).contains(name) {
+            return Ok(true);
+        }
+        let found = self.domains.get(name).await?.is_some();
+        if found {
+            lock(&self.known_domains).insert(name.clone());
+        }
+        Ok(found)
+    }
+
+    pub async fn domains(
+        &self,
+        limit: usize,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<DomainDocument>, Option<Cursor>), StoreError> {
+        self.domains.list(limit, after).await
+    }
+
+    fn now(&self) -> Timestamp {
+        self.surroundings.now().to_date()
+    }
+}
+
+/// Why an account was not changed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AccountError {
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<AccountError> for crate::problem::Problem {
+    fn from(error: AccountError) -> Self {
+        match error {
+            AccountError::Invalid(invalid) => invalid.into(),
+            AccountError::Store(error) => error.into(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,66 @@
+//! The contract: every route of the API, and the OpenAPI document made from the same declarations.
+
+use std::sync::Arc;
+
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
+};
+use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::access::{SCHEME, SESSION_COOKIE};
+use crate::app::App;
+use crate::routes::{domains, events, jobs, keys, nodes, openapi, ping, session, users};
+
+/// Every route of the API.
+pub fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(head())
+        .routes(routes!(ping::ping))
+        .routes(routes!(session::show, session::sign_in, session::sign_out))
+        .routes(routes!(jobs::list, jobs::submit))
+        .routes(routes!(jobs::show))
+        .routes(routes!(events::of_domain))
+        .routes(routes!(events::of_installation))
+        .routes(routes!(nodes::list))
+        .routes(routes!(domains::list, domains::create))
+        .routes(routes!(users::list, users::create))
+        .routes(routes!(users::show, users::set, users::delete))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(openapi::show))
+}
+
+/// The OpenAPI document.
+pub fn document() -> OpenApi {
+    let (_, mut document) = routes().split_for_parts();
+    for item in document.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+        for operation in operations.into_iter().flatten() {
+            operation.security = operation.security.take().map(or_by_session);
+        }
+    }
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(SCHEME, SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    let cookie = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(SESSION_COOKIE)));
+    components.add_security_scheme("session", cookie);
+    document
+}
+
+/// What a key may do, the session of a browser may do too.
+fn or_by_session(declared: Vec<SecurityRequirement>) -> Vec<SecurityRequirement> {
+    let scopes = declared.first().and_then(|first| {
+        let scopes = serde_json::to_value(first).ok()?.get(SCHEME)?.clone();
+        serde_json::from_value::<Vec<String>>(scopes).ok()
+    });
+    let by_session = scopes.map(|scopes| SecurityRequirement::new("session", scopes));
+    declared.into_iter().chain(by_session).collect()
+}
+
+fn head() -> OpenApi {
+    let info = InfoBuilder::new()
+        .title("Rota")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some("Who does what, when and where, and how it went. Errors are RFC 9457 problems."));
+    OpenApiBuilder::new().info(info.build()).build()
+}

@@ -1,0 +1,100 @@
+//! Requests, read and checked. What cannot be read or is refused becomes a [`Problem`], with the field at fault.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use rota_model::check::{Invalid, MAX_BODY_BYTES, escape};
+use rota_model::json_text::{self, FaultKind, JsonFault};
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+
+use crate::problem::{Kind, Problem};
+
+/// A JSON body of a known shape.
+pub struct JsonBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        must_be_json(request.headers())?;
+        let bytes =
+            Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    Problem::new(Kind::TOO_LARGE, format!("a body may have {MAX_BODY_BYTES} bytes at most"))
+                }
+                _ => Problem::new(Kind::UNREADABLE, "the body ended too early"),
+            })?;
+        decode(&bytes).map(JsonBody)
+    }
+}
+
+fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
+        return Ok(());
+    }
+    Err(Problem::new(Kind::MEDIA_TYPE, "send the body with the header Content-Type: application/json"))
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let value = json_text::parse(bytes)?;
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let pointer = pointer(error.path());
+        Invalid::one(pointer, error.into_inner().to_string()).into()
+    })
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    let mut pointer = String::new();
+    for segment in path {
+        match segment {
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Map { key } | Segment::Enum { variant: key } => {
+                pointer.push_str(&format!("/{}", escape(key)))
+            }
+            Segment::Unknown => {}
+        }
+    }
+    pointer
+}
+
+impl From<JsonFault> for Problem {
+    fn from(fault: JsonFault) -> Self {
+        let kind = match fault.kind {
+            FaultKind::Unreadable => Kind::UNREADABLE,
+            FaultKind::Refused => Kind::INVALID,
+        };
+        Problem::new(kind, fault.to_string())
+    }
+}
+
+/// Parts of the path. One that cannot be an id names nothing.
+pub struct PathOf<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathOf<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<T>::from_request_parts(parts, state).await;
+        path.map(|Path(value)| PathOf(value)).map_err(|_| Problem::not_found("thing"))
+    }
+}
+
+/// The query string. An unknown name is refused: a filter that is ignored shows the wrong things.
+pub struct QueryOf<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryOf<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = Query::<T>::from_request_parts(parts, state).await;
+        query.map(|Query(value)| QueryOf(value)).map_err(|error| {
+            let text = error.body_text();
+            let reason = text.rsplit_once("query string: ").map_or(text.as_str(), |(_, reason)| reason);
+            Problem::new(Kind::INVALID, format!("the query is refused: {reason}"))
+        })
+    }
+}

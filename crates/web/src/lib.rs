@@ -1,0 +1,18 @@
+//! HTTP: the API, sign-in and the page. Only this crate knows status codes and headers.
+//!
+//! - [`app`]: what the routes work with; [`server`]: listening and stopping
+//! - [`access`]: what each route needs, declared with the route, and the guard that asks for it
+//! - [`accounts`]: people, programs, their keys and domains
+//! - [`routes`]: one file per noun; [`contract`]: the OpenAPI document, made from the same declarations
+//! - [`problem`]: every error as RFC 9457; [`extract`]: requests, read and checked
+//! - [`page`]: the files of the page
+
+pub mod access;
+pub mod accounts;
+pub mod app;
+pub mod contract;
+pub mod extract;
+pub mod page;
+pub mod problem;
+pub mod routes;
+pub mod server;

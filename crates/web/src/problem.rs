@@ -1,0 +1,133 @@
+//! Every error as RFC 9457 `application/problem+json`: a stable `type`, a title, and a detail that says what to do.
+//! The types are described in `docs/problems.md`.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rota_engine::desk::SubmitError;
+use rota_model::check::{FieldError, Invalid};
+use rota_store::StoreError;
+use serde::Serialize;
+
+/// What a caller is told when something is refused or fails.
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct Problem {
+    /// Stable; described in the documentation.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:rota:problem:invalid")]
+    pub kind: String,
+    pub title: String,
+    pub status: u16,
+    /// What happened and what to do about it.
+    pub detail: String,
+    /// The fields at fault.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
+}
+
+/// The kinds there are: name, title, status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind(pub &'static str, pub &'static str, pub StatusCode);
+
+impl Kind {
+    pub const UNREADABLE: Kind = Kind("unreadable", "The request cannot be read", StatusCode::BAD_REQUEST);
+    pub const UNAUTHENTICATED: Kind = Kind("unauthenticated", "Not signed in", StatusCode::UNAUTHORIZED);
+    pub const FORBIDDEN: Kind = Kind("forbidden", "Not allowed", StatusCode::FORBIDDEN);
+    pub const NOT_FOUND: Kind = Kind("not-found", "Not found", StatusCode::NOT_FOUND);
+    pub const METHOD: Kind = Kind("method-not-allowed", "Method not allowed", StatusCode::METHOD_NOT_ALLOWED);
+    pub const CONFLICT: Kind = Kind("conflict", "Conflict", StatusCode::CONFLICT);
+    pub const CHANGED: Kind = Kind("changed", "Changed meanwhile", StatusCode::PRECONDITION_FAILED);
+    pub const TOO_LARGE: Kind = Kind("too-large", "The request is too large", StatusCode::PAYLOAD_TOO_LARGE);
+    pub const MEDIA_TYPE: Kind =
+        Kind("media-type", "The body is not JSON", StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    pub const INVALID: Kind = Kind("invalid", "The request is refused", StatusCode::UNPROCESSABLE_ENTITY);
+    pub const UNAVAILABLE: Kind = Kind("unavailable", "Try again later", StatusCode::SERVICE_UNAVAILABLE);
+    pub const INTERNAL: Kind = Kind("internal", "Something went wrong", StatusCode::INTERNAL_SERVER_ERROR);
+
+    pub const ALL: [Kind; 12] = [
+        Kind::UNREADABLE,
+        Kind::UNAUTHENTICATED,
+        Kind::FORBIDDEN,
+        Kind::NOT_FOUND,
+        Kind::METHOD,
+        Kind::CONFLICT,
+        Kind::CHANGED,
+        Kind::TOO_LARGE,
+        Kind::MEDIA_TYPE,
+        Kind::INVALID,
+        Kind::UNAVAILABLE,
+        Kind::INTERNAL,
+    ];
+}
+
+impl Problem {
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        let Kind(name, title, status) = kind;
+        Self {
+            kind: format!("urn:rota:problem:{name}"),
+            title: title.to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            errors: Vec::new(),
+        }
+    }
+
+    pub fn not_found(what: &str) -> Self {
+        Self::new(Kind::NOT_FOUND, format!("there is no such {what}, or it is not yours to see"))
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Self {
+        let mut problem = Problem::new(Kind::INVALID, invalid.to_string());
+        problem.errors = invalid.0;
+        problem
+    }
+}
+
+/// What the caller can do about it is told; what only an operator can do is logged.
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused { why, .. } => Problem::new(Kind::INVALID, why),
+            StoreError::Unavailable { .. } | StoreError::Unknown { .. } => {
+                tracing::warn!(%error, "the store did not answer as it should");
+                let detail = "the store cannot be reached at the moment; nothing is lost by trying again";
+                Problem::new(Kind::UNAVAILABLE, detail)
+            }
+            StoreError::Damaged { .. } => {
+                tracing::error!(%error, "the store holds what cannot be understood");
+                Problem::new(
+                    Kind::INTERNAL,
+                    "a stored document cannot be read; the log of the node says which",
+                )
+            }
+        }
+    }
+}
+
+impl From<SubmitError> for Problem {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Invalid(invalid) => invalid.into(),
+            SubmitError::Store(error) => error.into(),
+            SubmitError::KeyReused(_) => Problem::new(Kind::CONFLICT, format!("{error}; use a new key")),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(&self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"rota\""));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

@@ -1,0 +1,14 @@
+//! The routes, one file per noun. Each is declared once, with its path, what it needs, what it takes and answers.
+
+pub mod domains;
+pub mod events;
+pub mod jobs;
+pub mod keys;
+pub mod nodes;
+pub mod openapi;
+pub mod ping;
+pub mod session;
+pub mod users;
+
+mod etag;
+mod list;

@@ -1,0 +1,124 @@
+//! Changes as they happen, as server-sent events. Changes are gathered for a moment, so that a listener gets the newest
+//! state of each document and no more than four updates a second. Who missed something is told to `reload`.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures::{Stream, StreamExt as _, stream};
+use rota_model::domain::Domain;
+use rota_store::hints::{Changes, News};
+use serde::Serialize;
+use tokio::time::{Instant, timeout_at};
+
+use crate::app::App;
+use crate::extract::PathOf;
+use crate::problem::Problem;
+
+const GATHER: Duration = Duration::from_millis(250);
+/// More changes than this in one moment are not sent one by one.
+const MAX_AT_ONCE: usize = 100;
+
+/// Changes of the domain's jobs: `job` with the document, or `reload`.
+#[utoipa::path(get, path = "/api/v1/domains/{domain}/events", tag = "events",
+    security(("api_key" = ["viewer"])), params(("domain" = Domain, Path)),
+    responses((status = 200, description = "A stream that does not end", body = String,
+            content_type = "text/event-stream"),
+        (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn of_domain(
+    State(app): State<Arc<App>>,
+    PathOf(domain): PathOf<Domain>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let changes = app.desk.changes();
+    stream_of(Arc::clone(&app), changes, move |ids| {
+        let (app, domain) = (Arc::clone(&app), domain.clone());
+        async move {
+            let jobs = app.desk.get_all(&domain, ids).await.ok()?;
+            Some(jobs.iter().map(|job| event("job", job)).collect())
+        }
+    })
+}
+
+/// Changes of nodes: `node` with the document, or `reload`.
+#[utoipa::path(get, path = "/api/v1/events", tag = "events", security(("api_key" = ["installation"])),
+    responses((status = 200, description = "A stream that does not end", body = String,
+            content_type = "text/event-stream"),
+        (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn of_installation(
+    State(app): State<Arc<App>>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let changes = app.fleet.changes();
+    stream_of(Arc::clone(&app), changes, move |ids| {
+        let app = Arc::clone(&app);
+        async move {
+            let nodes = app.fleet.all().await.ok()?;
+            let changed = nodes.iter().filter(|node| ids.contains(&node.id.to_string()));
+            Some(changed.map(|node| event("node", node)).collect())
+        }
+    })
+}
+
+/// What changed, looked up and sent, until the process stops.
+fn stream_of<F>(
+    app: Arc<App>,
+    changes: Changes,
+    look_up: impl Fn(Vec<String>) -> F + Send + 'static,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>>
+where
+    F: Future<Output = Option<Vec<Event>>> + Send + 'static,
+{
+    let stop = app.stop.clone();
+    let moments = stream::unfold(changes, |mut changes| async move {
+        let moment = gather(&mut changes).await?;
+        Some((moment, changes))
+    });
+    let events = moments
+        .then(move |moment| {
+            let looked_up = moment.map(&look_up);
+            async move {
+                match looked_up {
+                    Some(found) => found.await.unwrap_or_else(|| vec![reload()]),
+                    None => vec![reload()],
+                }
+            }
+        })
+        .flat_map(stream::iter)
+        .map(Ok);
+    let opened = stream::once(async { Ok(Event::default().comment("listening")) });
+    Sse::new(opened.chain(events).take_until(stop.cancelled_owned())).keep_alive(KeepAlive::default())
+}
+
+/// The ids that changed within a moment; `Some(None)` if too many did or hints were lost.
+async fn gather(changes: &mut Changes) -> Option<Option<Vec<String>>> {
+    let mut ids = BTreeSet::new();
+    let mut complete = take(changes.next().await, &mut ids)?;
+    let end = Instant::now() + GATHER;
+    while let Ok(news) = timeout_at(end, changes.next()).await {
+        complete &= take(news, &mut ids)?;
+    }
+    Some((complete && ids.len() <= MAX_AT_ONCE).then(|| ids.into_iter().collect()))
+}
+
+fn take(news: News, ids: &mut BTreeSet<String>) -> Option<bool> {
+    match news {
+        News::Of(some) if ids.len() <= MAX_AT_ONCE => {
+            ids.extend(some);
+            Some(true)
+        }
+        News::Of(_) => Some(true),
+        News::Lost => Some(false),
+        News::Closed => None,
+    }
+}
+
+fn event(name: &str, document: &impl Serialize) -> Event {
+    Event::default().event(name).json_data(document).unwrap_or_else(|_| reload())
+}
+
+fn reload() -> Event {
+    Event::default().event("reload").data("{}")
+}

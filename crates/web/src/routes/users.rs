@@ -1,0 +1,155 @@
+//! People and programs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use rota_model::domain::Domain;
+use rota_model::user::{Role, User, UserId, UserSettings};
+use serde::{Deserialize, Serialize};
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::extract::{JsonBody, PathOf, QueryOf};
+use crate::problem::{Kind, Problem};
+use crate::routes::etag;
+use crate::routes::list::{List, PageQuery};
+
+/// A user as others may see it: without the hashes of its keys.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct UserView {
+    pub id: UserId,
+    #[serde(flatten)]
+    pub settings: UserSettings,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = "date-time")]
+    pub created: Option<jiff::Timestamp>,
+}
+
+impl From<User> for UserView {
+    fn from(user: User) -> Self {
+        let settings = UserSettings {
+            domains: user.domains,
+            installation_admin: user.installation_admin,
+            display_name: user.display_name,
+            email: user.email,
+        };
+        Self { id: user.id, settings, created: user.created }
+    }
+}
+
+/// Every user, by id.
+#[utoipa::path(get, path = "/api/v1/users", tag = "users", security(("api_key" = ["installation"])),
+    params(PageQuery),
+    responses((status = 200, description = "By id", body = List<UserView>),
+        (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    QueryOf(page): QueryOf<PageQuery>,
+) -> Result<Json<List<UserView>>, Problem> {
+    let (users, next) = app.accounts.users(page.limit()?, page.cursor()?).await?;
+    let views = users.into_iter().map(|user| user.document.into()).collect();
+    Ok(Json(List::new(views, next.as_ref())))
+}
+
+/// A user to be made. The settings are spelled out: flattened ones would let unknown names pass.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewUser {
+    pub id: UserId,
+    #[serde(default)]
+    #[schema(value_type = std::collections::HashMap<String, Role>)]
+    pub domains: BTreeMap<Domain, Role>,
+    #[serde(default)]
+    pub installation_admin: bool,
+    pub display_name: Option<String>,
+    pub email: Option<String>,
+}
+
+impl NewUser {
+    fn into_parts(self) -> (UserId, UserSettings) {
+        let Self { id, domains, installation_admin, display_name, email } = self;
+        (id, UserSettings { domains, installation_admin, display_name, email })
+    }
+}
+
+/// Makes a user. It has no key yet.
+#[utoipa::path(post, path = "/api/v1/users", tag = "users", security(("api_key" = ["installation"])),
+    request_body = NewUser,
+    responses((status = 201, description = "It is there", body = UserView),
+        (status = 409, description = "There is one of that id", body = Problem,
+            content_type = "application/problem+json"),
+        (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    JsonBody(new): JsonBody<NewUser>,
+) -> Result<(StatusCode, Json<UserView>), Problem> {
+    let (id, settings) = new.into_parts();
+    let taken = Problem::new(Kind::CONFLICT, format!("there is a user {id} already"));
+    let user = app.accounts.create_user(id, settings).await?.ok_or(taken)?;
+    Ok((StatusCode::CREATED, Json(user.into())))
+}
+
+/// One user.
+#[utoipa::path(get, path = "/api/v1/users/{id}", tag = "users", security(("api_key" = ["installation"])),
+    params(("id" = UserId, Path, description = "Such as local:alice")),
+    responses((status = 200, description = "The user", body = UserView),
+        (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    PathOf(id): PathOf<UserId>,
+) -> Result<impl IntoResponse, Problem> {
+    let user = app.accounts.user(&id).await?.ok_or_else(|| Problem::not_found("user"))?;
+    Ok((etag::of(user.version), Json(UserView::from(user.document))))
+}
+
+/// Sets what a user may do. Whoever administers the installation cannot take that away from themselves.
+#[utoipa::path(put, path = "/api/v1/users/{id}", tag = "users", security(("api_key" = ["installation"])),
+    params(("id" = UserId, Path, description = "Such as local:alice")),
+    request_body = UserSettings,
+    responses((status = 200, description = "As it is now", body = UserView),
+        (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn set(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    PathOf(id): PathOf<UserId>,
+    headers: HeaderMap,
+    JsonBody(settings): JsonBody<UserSettings>,
+) -> Result<impl IntoResponse, Problem> {
+    let before = app.accounts.user(&id).await?.ok_or_else(|| Problem::not_found("user"))?;
+    etag::must_match(&headers, before.version)?;
+    if id == caller.user && !settings.installation_admin {
+        return Err(keeps_itself());
+    }
+    let after = app.accounts.set_user(&id, settings).await?.ok_or_else(|| Problem::not_found("user"))?;
+    Ok((etag::of(after.version), Json(UserView::from(after.document))))
+}
+
+/// Removes a user with all its keys.
+#[utoipa::path(delete, path = "/api/v1/users/{id}", tag = "users", security(("api_key" = ["installation"])),
+    params(("id" = UserId, Path, description = "Such as local:alice")),
+    responses((status = 204, description = "It is gone"),
+        (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    PathOf(id): PathOf<UserId>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    if id == caller.user {
+        return Err(keeps_itself());
+    }
+    let user = app.accounts.user(&id).await?.ok_or_else(|| Problem::not_found("user"))?;
+    etag::must_match(&headers, user.version)?;
+    if app.accounts.delete_user(&user).await? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    Err(Problem::new(Kind::CONFLICT, "the user was changed at the same moment: look again"))
+}
+
+fn keeps_itself() -> Problem {
+    Problem::new(Kind::CONFLICT, "an administrator cannot lock itself out: let another administrator do it")
+}

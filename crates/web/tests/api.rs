@@ -1,0 +1,293 @@
+//! The API as a caller sees it: what works, and what one is told when it does not.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
+
+mod stage;
+
+use axum::body::Body;
+use axum::http::{Request, header};
+use rota_testkit::process::KEY;
+use serde_json::{Value, json};
+use stage::{Answer, Stage, stage};
+
+const JOBS: &str = "/api/v1/domains/default/jobs";
+
+fn job(name: &str) -> Value {
+    json!({"jobName": name, "input": {"type": "wait", "payload": {"millis": 1}}})
+}
+
+async fn raw(stage: &Stage, content_type: Option<&str>, body: impl Into<Body>) -> Answer {
+    let mut request = Request::post(JOBS).header(header::AUTHORIZATION, format!("Bearer {KEY}"));
+    if let Some(content_type) = content_type {
+        request = request.header(header::CONTENT_TYPE, content_type);
+    }
+    stage.send(request.body(body.into()).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_job_is_answered_as_it_is_stored_and_can_be_waited_for() {
+    let stage = stage().await;
+    let made = stage.post(JOBS, job("first")).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert_eq!(made.body["status"], "QUEUED");
+    let path = format!("{JOBS}/{}", made.body["jobId"].as_str().unwrap());
+    assert_eq!(made.headers[header::LOCATION], path);
+    let ended = stage.get(&format!("{path}?wait=30s")).await;
+    assert_eq!(ended.body["status"], "SUCCESSFUL", "{}", ended.body);
+    assert_eq!(ended.body["result"], json!({"waitedMillis": 1}));
+    assert_ne!(ended.headers[header::ETAG], made.headers[header::ETAG]);
+    assert_eq!(stage.get("/api/ping").await.body, "pong");
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_gets_a_clear_problem_and_stores_nothing() {
+    let stage = stage().await;
+    let json_type = Some("application/json");
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let large = format!("{{\"jobName\": \"{}\"}}", "x".repeat(1024 * 1024));
+    let refused: Vec<(u16, &str, Answer)> = vec![
+        (400, "", raw(&stage, json_type, "{\"jobName\": ").await),
+        (400, "", raw(&stage, json_type, "").await),
+        (413, "", raw(&stage, json_type, large).await),
+        (415, "", raw(&stage, Some("text/plain"), job("x").to_string()).await),
+        (415, "", raw(&stage, None, job("x").to_string()).await),
+        (422, "", raw(&stage, json_type, format!("{{\"jobName\": {deep}}}")).await),
+        (
+            422,
+            "",
+            raw(&stage, json_type, r#"{"jobName":"x","input":{"type":"noop","payload":{"n":1e400}}}"#).await,
+        ),
+        (
+            422,
+            "/input/type",
+            stage.post(JOBS, json!({"jobName": "x", "input": {"type": "unheard-of"}})).await,
+        ),
+        (
+            422,
+            "/input/payload",
+            stage.post(JOBS, json!({"jobName": "x", "input": {"type": "wait", "payload": "5"}})).await,
+        ),
+        (
+            422,
+            "/input/payload/millis",
+            stage
+                .post(JOBS, json!({"jobName": "x", "input": {"type": "wait", "payload": {"millis": -1}}}))
+                .await,
+        ),
+        (422, "/jobName", stage.post(JOBS, json!({"jobName": "a\u{7}b", "input": {"type": "noop"}})).await),
+        (
+            422,
+            "/priority",
+            stage.post(JOBS, json!({"jobName": "x", "input": {"type": "noop"}, "priority": 11})).await,
+        ),
+        (
+            422,
+            "/priority",
+            stage.post(JOBS, json!({"jobName": "x", "input": {"type": "noop"}, "priority": "high"})).await,
+        ),
+        (
+            422,
+            "/attemps",
+            stage.post(JOBS, json!({"jobName": "x", "input": {"type": "noop"}, "attemps": 3})).await,
+        ),
+        (422, "", stage.post(JOBS, json!({"input": {"type": "noop"}})).await),
+    ];
+    for (status, pointer, answer) in refused {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert_eq!(answer.headers[header::CONTENT_TYPE], "application/problem+json");
+        assert_eq!(answer.body["status"], status);
+        assert!(answer.body["type"].as_str().unwrap().starts_with("urn:rota:problem:"));
+        assert!(!answer.body["detail"].as_str().unwrap().is_empty());
+        if !pointer.is_empty() {
+            assert_eq!(answer.body["errors"][0]["pointer"], pointer, "{}", answer.body);
+        }
+    }
+    assert_eq!(stage.get(JOBS).await.body["items"], json!([]));
+    assert_eq!(stage.post(JOBS, job("still here")).await.status, 201);
+}
+
+#[tokio::test]
+async fn paths_and_queries_that_make_no_sense_are_told_so() {
+    let stage = stage().await;
+    for (status, path) in [
+        (404, "/api/v1/nothing"),
+        (404, "/api/v1/domains/default/jobs/not-a-uuid"),
+        (404, "/api/v1/domains/default/jobs/11111111-1111-7111-8111-111111111111"),
+        (404, "/api/v1/domains/No%20Such/jobs"),
+        (422, "/api/v1/domains/default/jobs?limit=0"),
+        (422, "/api/v1/domains/default/jobs?limit=1001"),
+        (422, "/api/v1/domains/default/jobs?limit=many"),
+        (422, "/api/v1/domains/default/jobs?colour=red"),
+        (422, "/api/v1/domains/default/jobs?status=TIRED"),
+        (422, "/api/v1/domains/default/jobs?cursor=elsewhere"),
+        (422, "/api/v1/domains/default/jobs/11111111-1111-7111-8111-111111111111?wait=1y"),
+    ] {
+        let answer = stage.get(path).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["status"]), (status, &json!(status)), "{path}");
+    }
+    assert_eq!(stage.call("PATCH", JOBS, Some(KEY), None).await.status, 405);
+}
+
+#[tokio::test]
+async fn lists_go_by_page_newest_first_and_by_filter() {
+    let stage = stage().await;
+    for n in 0..7 {
+        stage.post(JOBS, job(&format!("job {n}"))).await;
+    }
+    let (mut names, mut path) = (Vec::new(), format!("{JOBS}?limit=3"));
+    loop {
+        let page = stage.get(&path).await;
+        let items = page.body["items"].as_array().unwrap();
+        names.extend(items.iter().map(|job| job["jobName"].as_str().unwrap().to_owned()));
+        let Some(next) = page.body["next"].as_str() else { break };
+        path = format!("{JOBS}?limit=3&cursor={next}");
+    }
+    assert_eq!(names, (0..7).rev().map(|n| format!("job {n}")).collect::<Vec<_>>());
+    let one = stage.get(&format!("{JOBS}?name=job%204&type=wait")).await;
+    assert_eq!(one.body["items"].as_array().unwrap().len(), 1);
+    assert_eq!(stage.get(&format!("{JOBS}?type=noop")).await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn an_idempotency_key_gives_the_first_answer() {
+    let stage = stage().await;
+    let send = |body: Value| {
+        let request = Request::post(JOBS)
+            .header(header::AUTHORIZATION, format!("Bearer {KEY}"))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header("Idempotency-Key", "order-17");
+        stage.send(request.body(Body::from(body.to_string())).unwrap())
+    };
+    let (first, again) = (send(job("a")).await, send(job("a")).await);
+    assert_eq!((first.status.as_u16(), again.status.as_u16()), (201, 201));
+    assert_eq!(first.body["jobId"], again.body["jobId"]);
+    assert_eq!(send(job("b")).await.status, 409);
+    assert_eq!(stage.get(JOBS).await.body["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_browser_signs_in_once_with_the_code_and_out_again() {
+    let stage = stage().await;
+    let code = stage.app.sign_in_code.issue(&stage.surroundings);
+    let in_with = |body: Value| stage.call_json("/api/v1/session", body);
+    assert_eq!(in_with(json!({"code": "guessed"})).await.status, 401);
+    let signed_in = in_with(json!({"code": code})).await;
+    assert_eq!((signed_in.status.as_u16(), &signed_in.body["user"]), (200, &json!("local:admin")));
+    let cookie = signed_in.headers[header::SET_COOKIE].to_str().unwrap().to_owned();
+    for attribute in ["HttpOnly", "Secure", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.contains(attribute), "{cookie}");
+    }
+    assert_eq!(in_with(json!({"code": code})).await.status, 401, "it is good once");
+
+    let pair = cookie.split(';').next().unwrap();
+    let with_cookie = |method: &str, path: &str, origin: Option<&str>| {
+        let mut request = Request::builder().method(method).uri(path).header(header::COOKIE, pair);
+        if let Some(origin) = origin {
+            request = request.header(header::ORIGIN, origin);
+        }
+        request.header(header::HOST, "127.0.0.1:7682").body(Body::empty()).unwrap()
+    };
+    assert_eq!(stage.send(with_cookie("GET", JOBS, None)).await.status, 200);
+    assert_eq!(stage.send(with_cookie("GET", JOBS, Some("http://127.0.0.1:7682"))).await.status, 200);
+    assert_eq!(stage.send(with_cookie("GET", JOBS, Some("http://evil.example"))).await.status, 403);
+    assert_eq!(stage.send(with_cookie("DELETE", "/api/v1/session", None)).await.status, 204);
+    assert_eq!(stage.send(with_cookie("GET", JOBS, None)).await.status, 401);
+    assert_eq!(in_with(json!({"api_key": KEY})).await.status, 200);
+    assert_eq!(in_with(json!({"api_key": "rota_wrong_wrong_wrong"})).await.status, 401);
+    assert_eq!(in_with(json!({})).await.status, 422);
+}
+
+#[tokio::test]
+async fn a_session_carries_no_more_than_the_key_it_was_made_from() {
+    let stage = stage().await;
+    let made = stage.post("/api/v1/users/local:admin/keys", json!({"name": "look", "role": "viewer"})).await;
+    assert_eq!(made.status, 201);
+    let limited = made.body["key"].as_str().unwrap();
+    assert!(limited.starts_with("rota_"));
+    let signed_in = stage.call_json("/api/v1/session", json!({"api_key": limited})).await;
+    assert_eq!(signed_in.body["installation_admin"], false);
+    let cookie =
+        signed_in.headers[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let request = Request::post(JOBS)
+        .header(header::COOKIE, &cookie)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(job("x").to_string()))
+        .unwrap();
+    assert_eq!(stage.send(request).await.status, 403);
+    let request = Request::get(JOBS).header(header::COOKIE, &cookie).body(Body::empty()).unwrap();
+    assert_eq!(stage.send(request).await.status, 200);
+}
+
+#[tokio::test]
+async fn keys_are_shown_once_and_no_answer_holds_a_hash() {
+    let stage = stage().await;
+    let made = stage.post("/api/v1/users/local:admin/keys", json!({"name": "laptop"})).await;
+    let key = made.body["key"].as_str().unwrap();
+    assert_eq!(stage.call("GET", JOBS, Some(key), None).await.status, 200);
+    for path in
+        ["/api/v1/users", "/api/v1/users/local:admin", "/api/v1/users/local:admin/keys", "/api/v1/session"]
+    {
+        let text = stage.get(path).await.body.to_string();
+        let hash = rota_model::user::KeyHash::of(key);
+        assert!(!text.contains(key) && !text.contains(hash.as_str()) && !text.contains("hashed"), "{text}");
+    }
+    let again =
+        stage.post("/api/v1/users/local:admin/keys", json!({"name": "x", "expires": "2001-01-01T00:00:00Z"}));
+    assert_eq!(again.await.status, 422);
+}
+
+#[tokio::test]
+async fn users_and_domains_are_made_once_and_changed_on_the_version_read() {
+    let stage = stage().await;
+    assert_eq!(stage.post("/api/v1/domains", json!({"name": "green"})).await.status, 201);
+    assert_eq!(stage.post("/api/v1/domains", json!({"name": "green"})).await.status, 409);
+    assert_eq!(stage.post("/api/v1/domains", json!({"name": "No Good"})).await.status, 422);
+    let user = json!({"id": "local:uma", "domains": {"green": "admin"}, "email": "uma@example.org"});
+    assert_eq!(stage.post("/api/v1/users", user.clone()).await.status, 201);
+    assert_eq!(stage.post("/api/v1/users", user).await.status, 409);
+    let ghost = json!({"id": "local:ugo", "domains": {"ghost": "admin"}});
+    assert_eq!(stage.post("/api/v1/users", ghost).await.status, 422);
+    let misspelt = json!({"id": "local:ugo", "installation_admim": true});
+    assert_eq!(stage.post("/api/v1/users", misspelt).await.status, 422);
+
+    let path = "/api/v1/users/local:uma";
+    let etag = stage.get(path).await.headers[header::ETAG].clone();
+    let put = |etag: &header::HeaderValue| {
+        let request = Request::put(path)
+            .header(header::AUTHORIZATION, format!("Bearer {KEY}"))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::IF_MATCH, etag);
+        stage.send(request.body(Body::from(r#"{"domains": {"green": "viewer"}}"#)).unwrap())
+    };
+    assert_eq!(put(&etag).await.status, 200);
+    assert_eq!(put(&etag).await.status, 412);
+    assert_eq!(stage.call("DELETE", "/api/v1/users/local:admin", Some(KEY), None).await.status, 409);
+    assert_eq!(stage.call("PUT", "/api/v1/users/local:admin", Some(KEY), Some(json!({}))).await.status, 409);
+    assert_eq!(stage.call("DELETE", path, Some(KEY), None).await.status, 204);
+    assert_eq!(stage.get(path).await.status, 404);
+}
+
+#[tokio::test]
+async fn the_page_is_served_with_a_strict_policy() {
+    let stage = stage().await;
+    let page = stage.call("GET", "/", None, None).await;
+    assert_eq!(page.status, 200);
+    assert!(page.body.as_str().unwrap().contains("<title>"));
+    let policy = page.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+    assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    for line in page
+        .body
+        .as_str()
+        .unwrap()
+        .lines()
+        .filter(|line| line.contains("src=\"") || line.contains("href=\"/"))
+    {
+        let path = line.split('"').find(|part| part.starts_with('/')).unwrap();
+        assert_eq!(stage.call("GET", path, None, None).await.status, 200, "{path}");
+    }
+}
+
+impl Stage {
+    async fn call_json(&self, path: &str, body: Value) -> Answer {
+        self.call("POST", path, None, Some(body)).await
+    }
+}

@@ -1,0 +1,116 @@
+//! The web service on an in-memory store, with people in two domains, called without a network.
+#![expect(dead_code, reason = "each test file uses a part of it")]
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use rota_engine::node::{Node, NodeOptions};
+use rota_engine::surroundings::Surroundings;
+use rota_engine::types::JobTypes;
+use rota_model::domain::Domain;
+use rota_model::ids::NodeId;
+use rota_model::user::{NewKey, Role, UserId, UserSettings};
+use rota_store::memory::MemoryStore;
+use rota_store::{Store, settings};
+use rota_testkit::process::KEY;
+use rota_testkit::surroundings::surroundings;
+use rota_web::accounts::Accounts;
+use rota_web::app::App;
+use rota_web::server::router;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+pub(crate) struct Stage {
+    pub(crate) app: Arc<App>,
+    pub(crate) router: Router,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) stop: CancellationToken,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+/// The domains `default` (made at the start), `red` and `blue`.
+pub(crate) async fn stage() -> Stage {
+    let (store, surroundings): (Arc<dyn Store>, _) = (Arc::new(MemoryStore::new()), surroundings());
+    let settings = settings::open(Arc::clone(&store), surroundings.now().to_date()).await.unwrap();
+    let options = NodeOptions {
+        id: NodeId::derived(&["n"]),
+        name: "n".to_owned(),
+        version: "test".to_owned(),
+        capacity: 4,
+    };
+    let types = Arc::new(JobTypes::built_in().unwrap());
+    let node = Node::join(Arc::clone(&store), &settings, options, types, surroundings.clone()).await.unwrap();
+    let accounts = Accounts::new(&store, surroundings.clone());
+    assert!(accounts.bootstrap(KEY).await.unwrap());
+    for name in ["red", "blue"] {
+        accounts.create_domain(name.parse().unwrap()).await.unwrap().unwrap();
+    }
+    let stop = CancellationToken::new();
+    let app = Arc::new(App::new(Arc::clone(&node.desk), node.fleet.clone(), accounts, stop.clone()));
+    tokio::spawn(node.run(stop.clone()));
+    Stage { router: router(Arc::clone(&app)), app, surroundings, stop }
+}
+
+impl Stage {
+    /// A user with one role, and its key.
+    pub(crate) async fn user(&self, name: &str, domain: &str, role: Role) -> String {
+        let id: UserId = format!("local:{name}").parse().unwrap();
+        let domain: Domain = domain.parse().unwrap();
+        let settings = UserSettings { domains: [(domain, role)].into(), ..UserSettings::default() };
+        self.app.accounts.create_user(id, settings).await.unwrap().unwrap();
+        self.key(name, NewKey { name: "a key".to_owned(), ..NewKey::default() }).await
+    }
+
+    pub(crate) async fn key(&self, name: &str, new: NewKey) -> String {
+        let id: UserId = format!("local:{name}").parse().unwrap();
+        self.app.accounts.create_key(&id, new).await.unwrap().unwrap().0
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let streams = parts.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
+        let bytes = if streams { Vec::new() } else { body.collect().await.unwrap().to_bytes().to_vec() };
+        let body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: Option<Value>,
+    ) -> Answer {
+        let mut request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
+        if let Some(key) = key {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+        }
+        let body = match body {
+            Some(body) => {
+                request = request.header(header::CONTENT_TYPE, "application/json");
+                Body::from(body.to_string())
+            }
+            None => Body::empty(),
+        };
+        self.send(request.body(body).unwrap()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, Some(KEY), None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+        self.call("POST", path, Some(KEY), Some(body)).await
+    }
+}
