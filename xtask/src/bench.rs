@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: builds the crate `rota-bench` for release and hands it the rest of the command line.
+//! `cargo xtask bench`: builds the program and the crate `rota-bench` for release, and hands the latter the rest of the
+//! command line. It finds the program beside itself.
 
 use crate::invocation::Invocation;
 
@@ -15,7 +16,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> bool {
-    invocation(arguments).run_with_clean_stdout()
+    let program = Invocation::cargo(["build", "--release", "--package", "rota"]);
+    program.run_with_clean_stdout() && invocation(arguments).run_with_clean_stdout()
 }
 
 pub(crate) fn invocation(arguments: &Arguments) -> Invocation {

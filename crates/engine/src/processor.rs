@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use rota_model::ids::{ClaimToken, Incarnation, JobId};
 use rota_model::job::{Holder, Job, Refusal};
-use rota_store::hints::Changes;
+use rota_store::hints::{Changes, News};
 use rota_store::jobs::Jobs;
 use rota_store::repository::Saved;
 use rota_store::{StoreError, Versioned};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -27,6 +27,8 @@ use crate::types::JobTypes;
 
 /// A hint may be lost: an idle processor looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long nothing must happen before an idle processor looks ahead.
+const QUIET: Duration = Duration::from_millis(10);
 /// How long to leave a store alone that is not available.
 const STORE_PAUSE: Duration = Duration::from_millis(200);
 /// How long running jobs may go on when the node stops.
@@ -40,6 +42,8 @@ pub struct Processor {
     capacity: usize,
     hands: Mutex<Hands>,
     slot_freed: Notify,
+    /// Jobs were queued again.
+    work_again: Notify,
     tasks: TaskTracker,
 }
 
@@ -59,8 +63,17 @@ impl Processor {
         holder: Holder,
         capacity: usize,
     ) -> Self {
-        let (hands, slot_freed, tasks) = (Mutex::default(), Notify::new(), TaskTracker::new());
-        Self { jobs, types, surroundings, holder, capacity, hands, slot_freed, tasks }
+        Self {
+            jobs,
+            types,
+            surroundings,
+            holder,
+            capacity,
+            hands: Mutex::default(),
+            slot_freed: Notify::new(),
+            work_again: Notify::new(),
+            tasks: TaskTracker::new(),
+        }
     }
 
     pub fn running(&self) -> usize {
@@ -71,25 +84,27 @@ impl Processor {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut changes = self.jobs.changes();
         while !stop.is_cancelled() {
-            let found = self.step().await;
-            let pause = match found {
-                Ok(0) => self.idle(&mut changes).await,
-                Ok(_) => continue,
+            let next = match self.step().await {
+                Ok(next) => next,
                 Err(error) => {
                     tracing::warn!(%error, "cannot claim jobs; trying again");
-                    Pause::For(STORE_PAUSE)
+                    sleep(STORE_PAUSE).await;
+                    continue;
                 }
             };
-            self.pause(pause, &mut changes, &stop).await;
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.until(next, &mut changes) => {}
+            }
         }
         self.drain().await;
     }
 
-    /// Claims as many due jobs as there are free slots and starts them. Returns how many it found.
-    pub async fn step(self: &Arc<Self>) -> Result<usize, StoreError> {
+    /// Claims as many due jobs as there are free slots and starts them. Says when it is worth trying again.
+    async fn step(self: &Arc<Self>) -> Result<Next, StoreError> {
         let free = self.capacity.saturating_sub(self.running());
         if free == 0 {
-            return Ok(0);
+            return Ok(Next::SlotFree);
         }
         let now = self.surroundings.now();
         let token = ClaimToken::rising(now, &self.surroundings.randomness());
@@ -97,7 +112,33 @@ impl Processor {
         let claimed = self.jobs.claim_due(now, self.holder, &self.types.names(), token, free).await;
         let started = claimed.map(|jobs| jobs.into_iter().map(|job| self.start(job)).count());
         self.hands().claiming = None;
-        started
+        // Fewer than asked for: nothing else was due.
+        Ok(if started? < free { Next::NewWork } else { Next::SlotFree })
+    }
+
+    /// Until there may be something to claim.
+    async fn until(&self, next: Next, changes: &mut Changes) {
+        match next {
+            Next::SlotFree => {
+                while self.running() >= self.capacity {
+                    self.slot_freed.notified().await;
+                }
+            }
+            Next::NewWork => tokio::select! {
+                () = new_work(changes) => {}
+                () = self.work_again.notified() => {}
+                () = self.next_due() => {}
+            },
+        }
+    }
+
+    /// Until a job that waits for its time is due; in any case not longer than a lost hint may go unnoticed. Looks ahead
+    /// only after a moment of quiet: who is busy is woken anyway.
+    async fn next_due(&self) {
+        sleep(QUIET).await;
+        let due = self.jobs.next_due(&self.types.names()).await.ok().flatten();
+        let ahead = due.map(|due| due.since(self.surroundings.now()));
+        sleep(ahead.map_or(LOOK_AGAIN, |ahead| ahead.min(LOOK_AGAIN))).await;
     }
 
     fn start(self: &Arc<Self>, job: Versioned<Job>) {
@@ -223,37 +264,17 @@ impl Processor {
             return Ok(false);
         }
         // Overtaken means that its holder, or another node, was faster.
-        Ok(matches!(self.jobs.save(job, &after).await?, Saved::Applied(_)))
+        let taken = matches!(self.jobs.save(job, &after).await?, Saved::Applied(_));
+        if taken {
+            self.work_again.notify_one();
+        }
+        Ok(taken)
     }
 
     fn has_in_hand(&self, job: &Job) -> bool {
         let hands = self.hands();
         hands.running.contains_key(&job.job_id)
             || (job.claim_token.is_some() && job.claim_token == hands.claiming)
-    }
-
-    /// With nothing to do: until when?
-    async fn idle(&self, _changes: &mut Changes) -> Pause {
-        if self.running() >= self.capacity {
-            return Pause::UntilSlotFree;
-        }
-        let due = self.jobs.next_due(&self.types.names()).await.ok().flatten();
-        let ahead = due.map(|due| due.since(self.surroundings.now()));
-        Pause::For(ahead.map_or(LOOK_AGAIN, |ahead| ahead.min(LOOK_AGAIN)))
-    }
-
-    async fn pause(&self, pause: Pause, changes: &mut Changes, stop: &CancellationToken) {
-        match pause {
-            Pause::UntilSlotFree => tokio::select! {
-                () = self.slot_freed.notified() => {}
-                () = stop.cancelled() => {}
-            },
-            Pause::For(span) => tokio::select! {
-                () = sleep_until(Instant::now() + span) => {}
-                _ = changes.next() => {}
-                () = stop.cancelled() => {}
-            },
-        }
     }
 
     /// The node stops: running jobs may finish within the grace, the rest is given back for others to run.
@@ -273,9 +294,25 @@ impl Processor {
     }
 }
 
-enum Pause {
-    UntilSlotFree,
-    For(Duration),
+/// When it is worth trying to claim again.
+enum Next {
+    /// All slots are taken, or were taken just now.
+    SlotFree,
+    /// Nothing else is due.
+    NewWork,
+}
+
+/// Until a hint tells of a new job, or hints were lost.
+async fn new_work(changes: &mut Changes) {
+    loop {
+        match changes.next().await {
+            News::Of(hints) if hints.iter().any(|hint| hint.is_new) => return,
+            News::Of(_) => {}
+            News::Lost => return,
+            // Nobody will tell any more: the look ahead remains.
+            News::Closed => std::future::pending().await,
+        }
+    }
 }
 
 enum Settled {

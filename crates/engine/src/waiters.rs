@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rota_model::ids::JobId;
-use rota_store::hints::{Changes, News};
+use rota_store::hints::{Changes, Hint, News};
 use tokio::sync::Notify;
 
 /// The order of this map decides nothing: it is only looked into by id.
@@ -35,19 +35,19 @@ impl Waiters {
     pub(crate) async fn run(self, mut changes: Changes) {
         loop {
             match changes.next().await {
-                News::Of(ids) => self.wake(&ids),
+                News::Of(hints) => self.wake(&hints),
                 News::Lost => self.lock().values().for_each(|notify| notify.notify_waiters()),
                 News::Closed => return,
             }
         }
     }
 
-    fn wake(&self, ids: &[String]) {
+    fn wake(&self, hints: &[Hint]) {
         let by_id = self.lock();
         if by_id.is_empty() {
             return;
         }
-        for notify in ids.iter().filter_map(|id| by_id.get(id)) {
+        for notify in hints.iter().filter_map(|hint| by_id.get(&hint.id)) {
             notify.notify_waiters();
         }
     }

@@ -168,6 +168,29 @@ async fn a_late_answer_is_refused() {
     zombie.succeed(1, Map::new(), now, NodeId::derived(&["dead"])).unwrap();
 }
 
+/// A node that was taken for dead while its handler ran: its answer changes nothing.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_outlived_its_claim_is_refused() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let id = submit(&node, wait(3_000)).await;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(node.run(stop.clone()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let held = stage.jobs().get_any(id).await.unwrap().unwrap();
+    assert_eq!((held.document.status, held.document.epoch), (JobStatus::Started, 1));
+    let mut lost = held.document.clone();
+    lost.lose(1, stage.surroundings.now(), NodeId::derived(&["two"])).unwrap();
+    // Nobody but the other node may take it meanwhile.
+    lost.run_at = stage.surroundings.now().plus(Duration::from_secs(600));
+    stage.jobs().save(&held, &lost).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let after = stage.jobs().get_any(id).await.unwrap().unwrap().document;
+    assert_eq!((after.status, after.result.len(), after.lost), (JobStatus::Queued, 0, 1));
+    stop.cancel();
+    running.await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_answer_was_lost_is_given_back() {
     let stage = Stage::new();

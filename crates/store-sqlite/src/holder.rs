@@ -10,7 +10,7 @@ const FILE: &str = "lock";
 /// The lock on a data folder, held until dropped.
 #[derive(Debug)]
 pub struct Holder {
-    file: File,
+    _file: File,
 }
 
 /// Why a folder could not be held.
@@ -53,12 +53,7 @@ impl Holder {
             Err(TryLockError::Error(why)) => return Err(unwritable(why)),
         }
         write_holder(&mut file, who).map_err(unwritable)?;
-        Ok(Self { file })
-    }
-
-    /// Tells more about us, once more is known. Only a message to others depends on it.
-    pub fn describe(&mut self, who: &str) {
-        let _ = write_holder(&mut self.file, who);
+        Ok(Self { _file: file })
     }
 }
 

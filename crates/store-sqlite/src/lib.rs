@@ -100,6 +100,6 @@ impl Store for SqliteStore {
 }
 
 /// What SQLite says, in the words of the seam: nothing happened, unless the commit itself failed.
-fn unavailable(what: &str) -> impl Fn(rusqlite::Error) -> StoreError {
+fn unavailable(what: &str) -> impl Fn(rusqlite::Error) -> StoreError + use<'_> {
     move |error| StoreError::unavailable(what, error)
 }

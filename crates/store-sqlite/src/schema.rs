@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rota_store::StoreError;
 use rota_store::collection::{self, Collection, Index, Kind};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::sql::{column, quoted, table};
@@ -21,6 +22,7 @@ const PAGE_BYTES: i64 = 8_192;
 /// Opens the file for writing and makes the tables if it is new. A file that is not Rota's is left untouched.
 pub(crate) fn open(file: &Path) -> Result<Connection, StoreError> {
     let what = format!("open {}", file.display());
+    make_private(file).map_err(|error| StoreError::unavailable(&what, error))?;
     let fresh = std::fs::metadata(file).map_or(true, |data| data.len() == 0);
     let connection = Connection::open(file).map_err(unavailable(&what))?;
     if fresh {
@@ -29,16 +31,16 @@ pub(crate) fn open(file: &Path) -> Result<Connection, StoreError> {
         recognise(&connection, &what)?;
     }
     configure(&connection).map_err(unavailable(&what))?;
-    make_private(file).map_err(|error| StoreError::unavailable(&what, error))?;
     Ok(connection)
 }
 
 /// Opens the file once more, to read.
 pub(crate) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags);
-    let connection = connection.map_err(unavailable(&format!("open {}", file.display())))?;
-    connection.set_prepared_statement_cache_capacity(256);
+    let what = format!("open {}", file.display());
+    let failed = unavailable(&what);
+    let connection = Connection::open_with_flags(file, flags).map_err(&failed)?;
+    keep_statements(&connection).map_err(&failed)?;
     Ok(connection)
 }
 
@@ -82,14 +84,24 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", -64_000)?;
+    keep_statements(connection)
+}
+
+/// A statement is prepared once and kept. Without the guarantee that its plan does not depend on the values bound to it,
+/// SQLite would prepare it again whenever they change.
+fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(256);
     Ok(())
 }
 
+/// Makes the file before SQLite does, for its owner alone: SQLite gives its companions the same permissions.
 fn make_private(file: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
     #[cfg(unix)]
-    std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    Ok(())
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map(|_| ())
 }
 
 fn table_ddl(collection: &Collection) -> String {

@@ -90,7 +90,8 @@ pub(crate) fn select(query: &Query, columns: &str, limit: usize) -> (String, Vec
         values.extend(cursor.key.iter().map(to_sql));
     }
     let order: Vec<String> = order.iter().map(|name| format!("{name} {direction}")).collect();
-    let _ = write!(text, " ORDER BY {} LIMIT {limit}", order.join(", "));
+    let _ = write!(text, " ORDER BY {} LIMIT ?", order.join(", "));
+    values.push(SqlValue::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
     (text, values)
 }
 

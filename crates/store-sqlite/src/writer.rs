@@ -147,8 +147,7 @@ impl Work {
         let mut answers = Vec::with_capacity(batch.len());
         for write in batch {
             let version = self.versions.next(&self.connection).map_err(&failed)?;
-            let key = write.key();
-            let hint = Hint { collection: key.collection, id: key.id.clone() };
+            let hint = write.hint();
             let written = write_one(&self.connection, write, version).map_err(&failed)?;
             if matches!(written, Written::Applied(_)) {
                 hints.push(hint);
@@ -182,7 +181,11 @@ impl Work {
                 }
             }
         }
-        hints.extend(claimed.iter().map(|document| Hint { collection, id: document.id.clone() }));
+        hints.extend(claimed.iter().map(|document| Hint {
+            collection,
+            id: document.id.clone(),
+            is_new: false,
+        }));
         Ok(claimed)
     }
 }

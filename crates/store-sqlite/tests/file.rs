@@ -90,6 +90,9 @@ fn the_file_belongs_to_its_owner_alone() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let _store = open(&data).unwrap();
-    assert_eq!(fs::metadata(data.join(FILE)).unwrap().permissions().mode() & 0o077, 0);
-    assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o077, 0);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o077;
+    assert_eq!(mode(&data), 0);
+    for name in [FILE.to_owned(), format!("{FILE}-wal"), format!("{FILE}-shm")] {
+        assert_eq!(mode(&data.join(&name)), 0, "{name}");
+    }
 }

@@ -10,10 +10,12 @@ use crate::collection::Collection;
 const BACKLOG: usize = 1_024;
 
 /// A document that changed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Hint {
     pub collection: &'static Collection,
     pub id: String,
+    /// Whether it was made just now: whoever looks for new work need not look at the rest.
+    pub is_new: bool,
 }
 
 /// The sending side, one per store: a message holds what one commit changed.
@@ -47,10 +49,10 @@ pub struct Changes {
 }
 
 /// What a listener learns.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum News {
     /// These documents changed.
-    Of(Vec<String>),
+    Of(Vec<Hint>),
     /// Hints were lost: look at everything that matters to you.
     Lost,
     /// The store is closed.
@@ -63,9 +65,9 @@ impl Changes {
         loop {
             match self.commits.recv().await {
                 Ok(commit) => {
-                    let ids = self.in_collection(&commit);
-                    if !ids.is_empty() {
-                        return News::Of(ids);
+                    let mine = self.in_collection(&commit);
+                    if !mine.is_empty() {
+                        return News::Of(mine);
                     }
                 }
                 Err(broadcast::error::RecvError::Lagged(_)) => return News::Lost,
@@ -74,8 +76,7 @@ impl Changes {
         }
     }
 
-    fn in_collection(&self, commit: &[Hint]) -> Vec<String> {
-        let mine = commit.iter().filter(|hint| hint.collection == self.collection);
-        mine.map(|hint| hint.id.clone()).collect()
+    fn in_collection(&self, commit: &[Hint]) -> Vec<Hint> {
+        commit.iter().filter(|hint| hint.collection == self.collection).cloned().collect()
     }
 }

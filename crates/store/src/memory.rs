@@ -148,10 +148,10 @@ impl Store for MemoryStore {
         let mut data = self.data();
         let mut answers = Vec::with_capacity(batch.len());
         for write in batch {
-            let key = write.key().clone();
+            let hint = write.hint();
             let answer = data.apply(write);
             if matches!(answer, Written::Applied(_)) {
-                hints.push(Hint { collection: key.collection, id: key.id });
+                hints.push(hint);
             }
             answers.push(answer);
         }
@@ -205,7 +205,11 @@ impl Store for MemoryStore {
             }
         }
         drop(data);
-        let hint = |document: &Document| Hint { collection: claim.collection, id: document.id.clone() };
+        let hint = |document: &Document| Hint {
+            collection: claim.collection,
+            id: document.id.clone(),
+            is_new: false,
+        };
         self.hints.send(claimed.iter().map(hint).collect());
         Ok(claimed)
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::StoreError;
 use crate::collection::Collection;
-use crate::hints::Changes;
+use crate::hints::{Changes, Hint};
 use crate::query::{Page, Query};
 
 /// The body of a document: a JSON object.
@@ -61,6 +61,12 @@ impl Write {
             | Write::Change { key, .. }
             | Write::Delete { key, .. } => key,
         }
+    }
+
+    /// What listeners are told if it is applied.
+    pub fn hint(&self) -> Hint {
+        let Key { collection, id } = self.key().clone();
+        Hint { collection, id, is_new: matches!(self, Write::Create { .. }) }
     }
 }
 

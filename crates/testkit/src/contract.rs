@@ -9,7 +9,7 @@ use rota_model::time::UnixMillis;
 use rota_store::StoreError;
 use rota_store::collection::{JOBS, USERS};
 use rota_store::cursor::Cursor;
-use rota_store::hints::News;
+use rota_store::hints::{Hint, News};
 use rota_store::query::{Filter, Order, Query};
 use rota_store::seam::{Body, Claim, Key, Store, Version, Write, Written};
 use serde_json::{Value, json};
@@ -300,7 +300,10 @@ pub async fn changes_are_hinted(store: Subject) {
     let elsewhere = Write::Create { key: Key::new(&USERS, "local:a"), body: Body::new() };
     applied(&store, elsewhere).await;
     applied(&store, create(1)).await;
-    assert_eq!(changes.next().await, News::Of(vec!["job-0001".to_owned()]));
+    let hint = |is_new| News::Of(vec![Hint { collection: &JOBS, id: "job-0001".to_owned(), is_new }]);
+    assert_eq!(changes.next().await, hint(true));
+    store.claim(claim(1, token(1))).await.unwrap();
+    assert_eq!(changes.next().await, hint(false));
 }
 
 pub async fn nonsense_is_refused(store: Subject) {

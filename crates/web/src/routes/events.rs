@@ -106,7 +106,7 @@ async fn gather(changes: &mut Changes) -> Option<Option<Vec<String>>> {
 fn take(news: News, ids: &mut BTreeSet<String>) -> Option<bool> {
     match news {
         News::Of(some) if ids.len() <= MAX_AT_ONCE => {
-            ids.extend(some);
+            ids.extend(some.into_iter().map(|hint| hint.id));
             Some(true)
         }
         News::Of(_) => Some(true),

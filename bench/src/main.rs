@@ -1,0 +1,43 @@
+//! What Rota costs, measured: `cargo xtask bench NAME`. Nothing is asserted here.
+//!
+//! - [`walk`]: one job from HTTP to its handler, and how many at once
+//! - [`report`]: a table for people, or one JSON object per line
+//! - [`connection`]: HTTP with as little of a client as possible
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a bench prints, and a surprise ends it"
+)]
+
+mod connection;
+mod report;
+mod walk;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "bench", about = "Measures Rota on this machine")]
+struct Arguments {
+    /// One JSON object per line and measurement
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// Submissions per second over HTTP, and the time from submit to handler start
+    Walk(walk::Options),
+}
+
+#[tokio::main]
+async fn main() {
+    let arguments = Arguments::parse();
+    let measurements = match arguments.bench {
+        Bench::Walk(options) => walk::run(&options).await,
+    };
+    report::print(&measurements, arguments.json);
+}

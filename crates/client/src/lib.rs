@@ -1,0 +1,52 @@
+//! A typed client of Rota's HTTP interface, for the command line and for programs.
+//!
+//! - [`Client`]: where Rota is and who asks; one method per route
+//! - [`jobs`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`]: the routes, each with what it sends and gets
+//! - [`page`]: lists that come in pages
+//! - [`error`]: why a call gave no answer; a refusal of Rota is told apart from Rota being out of reach
+//!
+//! Documents are those of [`rota_model`]. Cloning a client is cheap: clones share their connections.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use rota_client::Client;
+//! use rota_model::domain::Domain;
+//! use rota_model::job::NewJob;
+//! use serde_json::json;
+//!
+//! # async fn example() -> Result<(), rota_client::Error> {
+//! let rota = Client::new("http://127.0.0.1:7682", "rota_…")?;
+//! let domain = Domain::default();
+//!
+//! let new = NewJob::new("first job", "wait", json!({"millis": 200}));
+//! let job = rota.submit_job(&domain, &new, Some("order-4711")).await?;
+//! let job = rota.wait_for_job(&domain, job.job_id, Duration::from_secs(60)).await?;
+//! println!("job {} is {}", job.job_number, job.status.as_str());
+//! # Ok(())
+//! # }
+//! ```
+
+mod address;
+mod call;
+mod client;
+pub mod domains;
+pub mod error;
+pub mod jobs;
+pub mod keys;
+pub mod nodes;
+pub mod page;
+pub mod session;
+pub mod users;
+
+#[cfg(test)]
+mod responder;
+
+pub use address::Address;
+pub use client::Client;
+pub use error::{Error, Problem};
+pub use jobs::JobFilter;
+pub use keys::CreatedKey;
+pub use page::Page;
+pub use session::{DomainRole, SessionInfo};
+pub use users::UserView;

@@ -1,0 +1,167 @@
+//! What is written on the command line, read into checked types. What cannot be read is refused here, before
+//! anything is sent.
+
+use std::io::Read;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jiff::{Span, SpanRelativeTo, Timestamp};
+use rota_model::check::{Invalid, MAX_BODY_BYTES};
+use rota_model::domain::Domain;
+use rota_model::job::JobStatus;
+use rota_model::json_text;
+use rota_model::time::UnixMillis;
+use rota_model::user::{Role, UserId};
+use serde_json::Value;
+
+use crate::exit::Failure;
+
+/// Long enough for anything, and short enough to be added to the time.
+const MAX_SPAN: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+
+pub(crate) fn domain(text: &str) -> Result<Domain, String> {
+    text.parse().map_err(details)
+}
+
+pub(crate) fn user_id(text: &str) -> Result<UserId, String> {
+    text.parse().map_err(details)
+}
+
+/// The faults without the places: on a command line the flag is the place.
+fn details(invalid: Invalid) -> String {
+    let details: Vec<_> = invalid.0.into_iter().map(|error| error.detail).collect();
+    details.join("; ")
+}
+
+/// A role in a domain, written `default=operator`.
+pub(crate) fn grant(text: &str) -> Result<(Domain, Role), String> {
+    let (name, role) = text.split_once('=').ok_or("write a domain and a role, such as default=operator")?;
+    Ok((domain(name)?, role.parse().map_err(details)?))
+}
+
+pub(crate) fn role() -> impl TypedValueParser<Value = Role> {
+    PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(|name| name.parse().map_err(details))
+}
+
+pub(crate) fn status() -> impl TypedValueParser<Value = JobStatus> {
+    let named =
+        |name: String| JobStatus::ALL.into_iter().find(|status| status.as_str().eq_ignore_ascii_case(&name));
+    PossibleValuesParser::new(JobStatus::ALL.map(JobStatus::as_str))
+        .try_map(move |name| named(name).ok_or("is no status of a job"))
+}
+
+/// A span such as `60s`, `1h 30m` or `30d`.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    let read = text.parse::<Span>().and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()));
+    let span = read.ok().and_then(|span| Duration::try_from(span).ok());
+    span.filter(|span| *span <= MAX_SPAN)
+        .ok_or_else(|| "write a number and its unit, such as 500ms, 60s, 5m, 2h or 30d".to_owned())
+}
+
+/// An instant: RFC 3339 or Unix milliseconds.
+pub(crate) fn instant(text: &str) -> Result<UnixMillis, String> {
+    let refused = "write an RFC 3339 date such as 2030-01-31T08:00:00Z, or Unix milliseconds".to_owned();
+    let read = match text.parse::<i64>() {
+        Ok(millis) => Some(UnixMillis(millis)),
+        Err(_) => text.parse::<Timestamp>().ok().map(UnixMillis::from),
+    };
+    read.filter(|at| (UnixMillis(0)..=UnixMillis::MAX).contains(at)).ok_or(refused)
+}
+
+/// A payload: JSON as it stands, `@file`, or `-` for the standard input.
+pub(crate) fn payload(given: &str, stdin: impl Read) -> Result<Value, Failure> {
+    let text = match given.strip_prefix('@') {
+        Some(path) => std::fs::read(path)
+            .map_err(|error| Failure::refused(format!("the payload file {path} cannot be read: {error}")))?,
+        None if given == "-" => read_all(stdin)?,
+        None => given.as_bytes().to_vec(),
+    };
+    let value = json_text::parse(&text).map_err(|fault| {
+        Failure::refused(format!(
+            "the payload cannot be used: {fault}; it must be a JSON object, such as {EXAMPLE}"
+        ))
+    })?;
+    if value.is_object() {
+        return Ok(value);
+    }
+    Err(Failure::refused(format!("the payload must be a JSON object, such as {EXAMPLE}")))
+}
+
+const EXAMPLE: &str = r#"{"millis": 200}"#;
+
+fn read_all(stdin: impl Read) -> Result<Vec<u8>, Failure> {
+    let limit = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
+    let mut text = Vec::new();
+    let read = stdin.take(limit + 1).read_to_end(&mut text);
+    read.map_err(|error| Failure::refused(format!("the standard input cannot be read: {error}")))?;
+    if text.len() > MAX_BODY_BYTES {
+        return Err(Failure::refused(format!("the payload has more than {MAX_BODY_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+    use serde_json::json;
+
+    fn payload_without_stdin(given: &str) -> Result<Value, Failure> {
+        payload(given, std::io::empty())
+    }
+
+    #[test]
+    fn a_payload_is_given_directly_in_a_file_or_through_a_pipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("payload.json");
+        std::fs::write(&path, "{\"millis\": 1}\n").unwrap();
+        let at_file = format!("@{}", path.display());
+        assert_eq!(payload_without_stdin(r#"{"millis": 1}"#).unwrap(), json!({"millis": 1}));
+        assert_eq!(payload_without_stdin(&at_file).unwrap(), json!({"millis": 1}));
+        assert_eq!(payload("-", &br#"{"millis": 1}"#[..]).unwrap(), json!({"millis": 1}));
+    }
+
+    #[test]
+    fn a_payload_that_is_no_json_object_is_refused_with_a_sentence() {
+        for given in ["", "{", "millis", "[1]", "7", "{\"n\": 12345678901234567890123}", "@no/such/file.json"]
+        {
+            let failure = payload_without_stdin(given).unwrap_err();
+            assert_eq!(failure.exit, Exit::Refused, "{given}");
+            assert!(failure.message.starts_with("the payload"), "{}", failure.message);
+        }
+        let message = payload_without_stdin("{\"a\":\n x}").unwrap_err().message;
+        assert!(message.contains("line 2, column 2"), "{message}");
+        assert!(payload("-", std::io::repeat(b' ')).is_err());
+    }
+
+    #[test]
+    fn instants_are_dates_or_milliseconds() {
+        assert_eq!(instant("1893456000000"), Ok(UnixMillis(1_893_456_000_000)));
+        assert_eq!(instant("2030-01-01T00:00:00Z"), Ok(UnixMillis(1_893_456_000_000)));
+        assert_eq!(instant("2030-01-01T01:00:00+01:00"), Ok(UnixMillis(1_893_456_000_000)));
+        for text in ["", "tomorrow", "2030-01-01", "2030-01-01T00:00:00", "-1", "99999999999999999"] {
+            assert!(instant(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_have_a_unit() {
+        let seconds = |text| span(text).map(|span| span.as_secs());
+        assert_eq!(seconds("60s"), Ok(60));
+        assert_eq!(seconds("5m"), Ok(300));
+        assert_eq!(seconds("1h 30m"), Ok(5_400));
+        assert_eq!(seconds("30d"), Ok(30 * 86_400));
+        assert_eq!(span("250ms"), Ok(Duration::from_millis(250)));
+        for text in ["", "60", "s", "-5s", "2 moons", "1mo", "9999999h"] {
+            assert!(span(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_grant_is_a_domain_and_a_role() {
+        assert_eq!(grant("default=operator"), Ok((Domain::default(), Role::Operator)));
+        assert!(grant("default").unwrap_err().contains("default=operator"));
+        assert!(grant("default=king").unwrap_err().contains("viewer, operator or admin"));
+        assert!(grant("No Such=viewer").unwrap_err().contains("lower case"));
+    }
+}

@@ -1,0 +1,55 @@
+//! What a person sees when Rota has started.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::first_start::FirstKey;
+
+pub(crate) struct Facts<'a> {
+    pub(crate) address: &'a str,
+    pub(crate) config: &'a Config,
+    pub(crate) code: &'a str,
+    pub(crate) first_key: &'a Option<FirstKey>,
+    /// Where the key is kept for the command line.
+    pub(crate) kept: Option<PathBuf>,
+}
+
+pub(crate) fn print(facts: &Facts<'_>) {
+    println!("{}", text(facts));
+}
+
+fn text(facts: &Facts<'_>) -> String {
+    let Facts { address, config, code, first_key, kept } = facts;
+    let mut lines = vec![
+        format!("Rota {} is up.", env!("CARGO_PKG_VERSION")),
+        String::new(),
+        format!("  page   {address}/#signin={code}"),
+        "         (this address signs a browser in, once)".to_owned(),
+        format!("  API    {address}/api/v1"),
+        format!("  data   {}", config.data.display()),
+    ];
+    if let Some(first) = first_key {
+        lines.extend(key_lines(first, kept.as_deref()));
+    }
+    if !config.listen.ip().is_loopback() {
+        lines.push(format!("  note   {} is open to the network, and not encrypted", config.listen));
+    }
+    lines.push(String::new());
+    lines.push("Try:  rota job submit wait --payload '{\"millis\": 200}' --wait".to_owned());
+    lines.push("Ctrl-C stops it.".to_owned());
+    lines.join("\n")
+}
+
+fn key_lines(first: &FirstKey, kept: Option<&Path>) -> Vec<String> {
+    let mut lines = Vec::new();
+    if first.given {
+        lines.push("  key    the one in ROTA_BOOTSTRAP_KEY".to_owned());
+    } else {
+        lines.push(format!("  key    {}", first.key));
+        lines.push("         (the administrator's API key; it is not shown again)".to_owned());
+    }
+    if let Some(path) = kept {
+        lines.push(format!("         (kept for the command line in {})", path.display()));
+    }
+    lines
+}

@@ -1,0 +1,146 @@
+//! What can be said on the command line: `rota <noun> <verb>`. The verbs of a noun stand beside what they do, in
+//! [`crate::commands`].
+
+use clap::{Args, Parser, Subcommand};
+use rota_model::domain::Domain;
+
+use crate::arguments;
+use crate::commands::{domain, job, key, node, session, up, user};
+use crate::output::Format;
+
+const AFTER_HELP: &str = "\
+Signing in:
+  `rota up` and `rota login` store a key for this user. ROTA_API_KEY goes before what is stored.
+
+Exit codes:
+  0 done
+  1 the job or the work failed
+  2 wrong usage, or input that was refused
+  3 not found
+  4 conflict
+  5 Rota or its store cannot be reached
+  6 not signed in, or not allowed";
+
+/// Runs jobs on a fleet of nodes, and keeps the record.
+#[derive(Debug, Parser)]
+#[command(name = "rota", version, after_help = AFTER_HELP, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) everywhere: Everywhere,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Everywhere")]
+pub(crate) struct Everywhere {
+    /// Form of what is printed; ndjson is one document per line [default: table on a terminal, otherwise json]
+    #[arg(long, global = true, value_enum, value_name = "FORM")]
+    pub(crate) output: Option<Format>,
+    /// Domain to work in
+    #[arg(long, global = true, env = "ROTA_DOMAIN", hide_env_values = true, default_value = "default",
+        value_name = "DOMAIN", value_parser = arguments::domain)]
+    pub(crate) domain: Domain,
+    /// Address of Rota [default: the one of the last `rota login` or `rota up`]
+    #[arg(long, global = true, env = "ROTA_URL", hide_env_values = true, value_name = "URL")]
+    pub(crate) url: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start everything in one process, on the embedded store
+    Up(up::UpArgs),
+    /// Submit jobs and follow them
+    #[command(subcommand)]
+    Job(job::JobCommand),
+    /// Look at the nodes of the installation
+    #[command(subcommand)]
+    Node(node::NodeCommand),
+    /// Make and list domains, the tenants of the installation
+    #[command(subcommand)]
+    Domain(domain::DomainCommand),
+    /// Manage people and programs, and what they may do
+    #[command(subcommand)]
+    User(user::UserCommand),
+    /// Make, list and revoke API keys
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// Store an API key, read from the standard input, for this user
+    #[command(after_help = session::LOGIN_EXAMPLES)]
+    Login,
+    /// Show who you are to Rota, and what you may do
+    Whoami,
+    /// Show the version of this program
+    Version,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    /// The long help of a command and of everything below it.
+    fn help_of(command: &mut clap::Command, text: &mut String) {
+        let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
+        let help = command.render_long_help().to_string();
+        let lines: Vec<_> = help.trim_end().lines().map(str::trim_end).collect();
+        writeln!(text, "$ {name} --help\n\n{}\n", lines.join("\n")).unwrap();
+        for below in command.get_subcommands_mut().filter(|below| below.get_name() != "help") {
+            help_of(below, text);
+        }
+    }
+
+    /// The help must not depend on the environment of whoever runs the tests.
+    fn without_values(command: clap::Command) -> clap::Command {
+        command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(without_values)
+    }
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn golden_cli_help() {
+        let mut command = without_values(Cli::command()).term_width(100);
+        command.build();
+        let mut help = String::new();
+        help_of(&mut command, &mut help);
+        let help = help.trim_end().to_owned() + "\n";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/cli-help.txt");
+        if std::env::var_os("ROTA_BLESS").is_some() {
+            std::fs::write(&path, &help).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(help == golden, "the help changed: look at it, then run `cargo xtask bless`\n\n{help}");
+    }
+
+    #[test]
+    fn wrong_usage_exits_with_2() {
+        for line in [
+            "rota job",
+            "rota job show no-id",
+            "rota job list --status DONE",
+            "rota job list --limit 1001",
+            "rota job list --all --cursor x",
+            "rota job submit wait --timeout 5s",
+            "rota job submit wait --priority 10",
+            "rota user set local:alice",
+            "rota user create alice",
+            "rota whoami --domain Default",
+        ] {
+            let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn statuses_are_read_in_any_case_and_flags_anywhere() {
+        let line = "rota --output json job list --status failed --domain other";
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        assert_eq!((cli.everywhere.output, cli.everywhere.domain.as_str()), (Some(Format::Json), "other"));
+    }
+}

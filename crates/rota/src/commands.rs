@@ -1,0 +1,64 @@
+//! What each command does, one file per noun, and what they all work with.
+
+pub(crate) mod domain;
+pub(crate) mod job;
+pub(crate) mod key;
+pub(crate) mod node;
+pub(crate) mod session;
+pub(crate) mod up;
+pub(crate) mod user;
+
+use rota_client::Client;
+use rota_engine::surroundings::Surroundings;
+use rota_model::domain::Domain;
+use rota_model::time::UnixMillis;
+
+use crate::cli::{Cli, Command, Everywhere};
+use crate::exit::Failure;
+use crate::output::Printer;
+use crate::{clock, connection};
+
+/// What the flags that stand everywhere come to.
+pub(crate) struct Context {
+    domain: Domain,
+    url: Option<String>,
+    out: Printer,
+    surroundings: Surroundings,
+}
+
+impl Context {
+    fn new(everywhere: Everywhere) -> Result<Self, Failure> {
+        Ok(Self {
+            domain: everywhere.domain,
+            url: everywhere.url.filter(|url| !url.is_empty()),
+            out: Printer::new(everywhere.output),
+            surroundings: clock::surroundings()?,
+        })
+    }
+
+    fn client(&self) -> Result<Client, Failure> {
+        connection::open(self.url.as_deref())
+    }
+
+    fn now(&self) -> UnixMillis {
+        self.surroundings.now()
+    }
+}
+
+pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
+    if let Command::Up(args) = cli.command {
+        return up::run(args).await;
+    }
+    let context = Context::new(cli.everywhere)?;
+    match cli.command {
+        Command::Up(_) => Ok(()),
+        Command::Job(command) => job::run(&context, command).await,
+        Command::Node(command) => node::run(&context, &command).await,
+        Command::Domain(command) => domain::run(&context, command).await,
+        Command::User(command) => user::run(&context, command).await,
+        Command::Key(command) => key::run(&context, command).await,
+        Command::Login => session::login(&context).await,
+        Command::Whoami => session::whoami(&context).await,
+        Command::Version => session::version(&context),
+    }
+}

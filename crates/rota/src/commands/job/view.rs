@@ -1,0 +1,139 @@
+//! How jobs are shown to people: many as a table, one as a listing.
+
+use comfy_table::{Cell, Table};
+use rota_model::job::Job;
+use rota_model::time::UnixMillis;
+use serde_json::{Map, Value};
+
+use crate::output::table::{self, short, text};
+use crate::output::time::{span, when};
+
+pub(super) fn table(jobs: &[Job], now: UnixMillis) -> Table {
+    let names = ["number", "id", "name", "type", "status", "created", "took"];
+    table::table(names, jobs.iter().map(|job| row(job, now)))
+}
+
+fn row(job: &Job, now: UnixMillis) -> [Cell; 7] {
+    [
+        text(job.job_number),
+        text(job.job_id),
+        short(&job.job_name),
+        short(&job.input.kind),
+        table::status(job.status.as_str()),
+        text(when(job.metadata.created_at, now)),
+        text(took(job, now).unwrap_or_else(|| "-".to_owned())),
+    ]
+}
+
+/// Everything that a person asks about one job; what does not apply to it is left out.
+pub(super) fn listing(job: &Job, now: UnixMillis) -> Table {
+    let at = |instant: UnixMillis| text(when(instant, now));
+    let progress = job.progress.as_ref().map(|progress| match &progress.message {
+        Some(message) => format!("{} %, {message}", progress.percent),
+        None => format!("{} %", progress.percent),
+    });
+    let rows = [
+        ("number", Some(text(job.job_number))),
+        ("id", Some(text(job.job_id))),
+        ("name", Some(text(&job.job_name))),
+        ("type", Some(text(&job.input.kind))),
+        ("status", Some(table::status(job.status.as_str()))),
+        ("domain", Some(text(&job.domain))),
+        ("priority", Some(text(job.priority))),
+        ("attempt", Some(text(job.attempt))),
+        ("lost", (job.lost > 0).then(|| text(job.lost))),
+        ("created", Some(at(job.metadata.created_at))),
+        ("due", (job.run_at != job.metadata.created_at).then(|| at(job.run_at))),
+        ("started", job.started_at.map(at)),
+        ("finished", job.finished_at.map(at)),
+        ("took", took(job, now).map(text)),
+        ("node", job.owner_node.map(text)),
+        ("progress", progress.map(text)),
+        ("payload", pretty(&job.input.payload)),
+        ("result", pretty(&job.result)),
+    ];
+    table::listing(rows.into_iter().filter_map(|(name, value)| Some((name, value?))))
+}
+
+/// How long the last run took, or takes so far.
+fn took(job: &Job, now: UnixMillis) -> Option<String> {
+    let started = job.started_at?;
+    Some(match job.finished_at {
+        Some(finished) => span(finished.since(started)),
+        None => format!("{} so far", span(now.since(started))),
+    })
+}
+
+fn pretty(fields: &Map<String, Value>) -> Option<Cell> {
+    (!fields.is_empty()).then(|| text(serde_json::to_string_pretty(fields).unwrap_or_default()))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use rota_model::job::JobStatus;
+    use serde_json::json;
+
+    pub(in crate::commands::job) const ID: &str = "018f0000-0000-7000-8000-000000000001";
+    const NOW: UnixMillis = UnixMillis(1_893_456_000_000);
+
+    pub(in crate::commands::job) fn job() -> Job {
+        serde_json::from_value(json!({
+            "jobName": "first job", "jobId": ID, "jobNumber": 17, "status": "SUCCESSFUL",
+            "input": {"type": "wait", "payload": {"millis": 200}}, "result": {"waited": {"millis": 201}},
+            "runAt": NOW.0 - 3_000, "startedAt": NOW.0 - 2_900, "finishedAt": NOW.0 - 2_697,
+            "metadata": {"createdAt": NOW.0 - 3_000, "updatedAt": NOW.0, "updatedBy": ID},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn jobs_stand_in_columns() {
+        let mut waiting = job();
+        (waiting.status, waiting.job_number, waiting.started_at) = (JobStatus::Queued, 18, None);
+        let drawn = table(&[waiting, job()], NOW).trim_fmt();
+        let expected = "\
+NUMBER  ID                                    NAME       TYPE  STATUS      CREATED                         TOOK
+18      018f0000-0000-7000-8000-000000000001  first job  wait  QUEUED      2029-12-31T23:59:57Z (3 s ago)  -
+17      018f0000-0000-7000-8000-000000000001  first job  wait  SUCCESSFUL  2029-12-31T23:59:57Z (3 s ago)  203 ms";
+        assert_eq!(drawn, expected);
+    }
+
+    #[test]
+    fn one_job_is_listed_with_its_result() {
+        let expected = "\
+number    17
+id        018f0000-0000-7000-8000-000000000001
+name      first job
+type      wait
+status    SUCCESSFUL
+domain    default
+priority  5
+attempt   1
+created   2029-12-31T23:59:57Z (3 s ago)
+started   2029-12-31T23:59:57Z (2 s ago)
+finished  2029-12-31T23:59:57Z (2 s ago)
+took      203 ms
+payload   {
+            \"millis\": 200
+          }
+result    {
+            \"waited\": {
+              \"millis\": 201
+            }
+          }";
+        assert_eq!(listing(&job(), NOW).trim_fmt(), expected);
+    }
+
+    #[test]
+    fn a_running_job_shows_how_far_it_is() {
+        let mut running = job();
+        (running.status, running.finished_at) = (JobStatus::Started, None);
+        running.progress = serde_json::from_value(json!({"percent": 40.0, "message": "halfway"})).unwrap();
+        let drawn = listing(&running, NOW).trim_fmt();
+        assert!(
+            drawn.contains("took      2.9 s so far") && drawn.contains("progress  40 %, halfway"),
+            "{drawn}"
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! `rota up`: everything in one process, on the embedded store.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rota_engine::node::{Node, NodeOptions};
+use rota_engine::surroundings::Surroundings;
+use rota_engine::types::JobTypes;
+use rota_store::{Store, StoreError};
+use rota_store_sqlite::SqliteStore;
+use rota_store_sqlite::holder::{Holder, HolderError};
+use rota_web::accounts::Accounts;
+use rota_web::app::App;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::surroundings;
+use crate::config::Config;
+pub(crate) use crate::config::UpArgs;
+use crate::exit::{Exit, Failure};
+use crate::first_start::{self, FirstKey};
+use crate::{banner, credentials};
+
+pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
+    log_to_stderr();
+    let config = Config::read(args, std::env::vars_os().map(|(name, _)| name))?;
+    let surroundings = surroundings()?;
+    let listener = listen(&config).await?;
+    let address = listener.local_addr().unwrap_or(config.listen);
+    let holder = Holder::take(&config.data, &who(&address, &surroundings))?;
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&config.data, holder)?);
+
+    let stop = CancellationToken::new();
+    let started = start(&config, &store, &surroundings, &stop).await?;
+    let address = display_address(address);
+    let code = started.app.sign_in_code.issue(&surroundings);
+    let kept = keep_key(&address, started.first_key.as_ref());
+    banner::print(&banner::Facts {
+        address: &address,
+        config: &config,
+        code: &code,
+        first_key: &started.first_key,
+        kept,
+    });
+
+    let node = tokio::spawn(started.node.run(stop.clone()));
+    let web = tokio::spawn(rota_web::server::serve(listener, started.app));
+    until_told(&stop).await;
+    let (node, web) = tokio::join!(node, web);
+    drop(store);
+    if node.is_err() || !matches!(web, Ok(Ok(()))) {
+        return Err(Failure::new(
+            Exit::Unreachable,
+            "Rota did not stop cleanly; nothing acknowledged is lost",
+        ));
+    }
+    Ok(())
+}
+
+struct Started {
+    node: Node,
+    app: Arc<App>,
+    first_key: Option<FirstKey>,
+}
+
+async fn start(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    surroundings: &Surroundings,
+    stop: &CancellationToken,
+) -> Result<Started, Failure> {
+    let settings = rota_store::settings::open(Arc::clone(store), surroundings.now().to_date()).await?;
+    let accounts = Accounts::new(store, surroundings.clone());
+    let first_key = first_start::administrator(&accounts, surroundings).await?;
+    let options = NodeOptions {
+        id: first_start::node_id(&config.data, surroundings)?,
+        name: config.name.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        capacity: config.capacity,
+    };
+    let types =
+        JobTypes::built_in().map_err(|invalid| Failure::new(Exit::Unreachable, invalid.to_string()))?;
+    let node =
+        Node::join(Arc::clone(store), &settings, options, Arc::new(types), surroundings.clone()).await?;
+    if first_key.is_some() {
+        first_start::job(&node.desk).await?;
+    }
+    let app = App::new(Arc::clone(&node.desk), node.fleet.clone(), accounts, stop.clone());
+    Ok(Started { node, app: Arc::new(app), first_key })
+}
+
+/// Whoever starts Rota twice in one folder most likely uses one port too: that the folder is in use says more then.
+async fn listen(config: &Config) -> Result<TcpListener, Failure> {
+    let address = config.listen;
+    let error = match TcpListener::bind(address).await {
+        Ok(listener) => return Ok(listener),
+        Err(error) => error,
+    };
+    if error.kind() != std::io::ErrorKind::AddrInUse {
+        return Err(Failure::new(Exit::Refused, format!("cannot listen on {address}: {error}")));
+    }
+    if config.data.is_dir() {
+        Holder::take(&config.data, "a Rota that could not start")?;
+    }
+    let message = format!("{address} is in use by another program: stop it, or choose another with --listen");
+    Err(Failure::new(Exit::Conflict, message))
+}
+
+/// Where a browser on this machine finds us.
+fn display_address(mut address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    format!("http://{address}")
+}
+
+fn who(address: &SocketAddr, surroundings: &Surroundings) -> String {
+    let since = surroundings.now().to_date();
+    format!("Rota with process id {}, listening on {address} since {since:.0}", std::process::id())
+}
+
+/// Keeps the key for the command line. A folder that cannot be written is no reason not to start.
+fn keep_key(address: &str, first: Option<&FirstKey>) -> Option<std::path::PathBuf> {
+    let kept = match first {
+        Some(first) => credentials::store(address, &first.key).map(Some),
+        None => credentials::set_current(address).map(|()| None),
+    };
+    kept.unwrap_or_else(|error| {
+        tracing::warn!("{}", error.message);
+        None
+    })
+}
+
+/// Until Ctrl-C or a request to terminate; a second one ends the process at once.
+async fn until_told(stop: &CancellationToken) {
+    told().await;
+    stop.cancel();
+    tokio::spawn(async {
+        told().await;
+        std::process::exit(130);
+    });
+}
+
+async fn told() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate());
+    let terminated = async {
+        match &mut terminate {
+            Ok(signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminated => {}
+    }
+}
+
+fn log_to_stderr() {
+    use std::io::IsTerminal as _;
+    let filter = tracing_subscriber::EnvFilter::try_from_env("ROTA_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let _ = subscriber.with_ansi(colour).with_target(false).try_init();
+}
+
+/// A store that is not ours to use is refused input; everything else is a store that cannot be reached.
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let exit =
+            if matches!(error, StoreError::Refused { .. }) { Exit::Refused } else { Exit::Unreachable };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<HolderError> for Failure {
+    fn from(error: HolderError) -> Self {
+        match &error {
+            HolderError::Held { .. } => Failure::new(
+                Exit::Conflict,
+                format!("{error}; stop it, or choose another folder with --data"),
+            ),
+            HolderError::Unwritable { .. } => {
+                Failure::new(Exit::Unreachable, format!("{error}; choose another with --data"))
+            }
+        }
+    }
+}

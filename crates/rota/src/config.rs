@@ -1,0 +1,181 @@
+//! What `rota up` is told: a file, then the environment, then flags, read once into a checked type. An unknown key is
+//! an error that names the nearest known one.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::exit::{Exit, Failure};
+
+const DEFAULT_FILE: &str = "rota.toml";
+pub(crate) const DEFAULT_DATA: &str = "./rota-data";
+const DEFAULT_LISTEN: &str = "127.0.0.1:7682";
+const DEFAULT_CAPACITY: u32 = 64;
+const MAX_CAPACITY: u32 = 10_000;
+const KEYS: [&str; 4] = ["data", "listen", "name", "capacity"];
+/// What the environment may say to any command of this program.
+const VARIABLES: [&str; 10] = [
+    "ROTA_CONFIG",
+    "ROTA_DATA",
+    "ROTA_LISTEN",
+    "ROTA_NAME",
+    "ROTA_CAPACITY",
+    "ROTA_BOOTSTRAP_KEY",
+    "ROTA_URL",
+    "ROTA_API_KEY",
+    "ROTA_DOMAIN",
+    "ROTA_LOG",
+];
+
+/// Flags of `rota up`; each may also stand in the environment.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct UpArgs {
+    /// Folder for the store; it is made if it is not there [default: ./rota-data]
+    #[arg(long, value_name = "DIR", env = "ROTA_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7682]
+    #[arg(long, value_name = "ADDR", env = "ROTA_LISTEN")]
+    pub(crate) listen: Option<String>,
+    /// Name of this node [default: the name of the machine]
+    #[arg(long, value_name = "NAME", env = "ROTA_NAME")]
+    pub(crate) name: Option<String>,
+    /// How many jobs run at once [default: 64]
+    #[arg(long, value_name = "N", env = "ROTA_CAPACITY")]
+    pub(crate) capacity: Option<u32>,
+    /// File with these settings [default: rota.toml, if it is there]
+    #[arg(long, value_name = "FILE", env = "ROTA_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) data: PathBuf,
+    pub(crate) listen: SocketAddr,
+    pub(crate) name: String,
+    pub(crate) capacity: u32,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct File {
+    data: Option<PathBuf>,
+    listen: Option<String>,
+    name: Option<String>,
+    capacity: Option<u32>,
+}
+
+impl Config {
+    pub(crate) fn read(args: UpArgs, environment: impl Iterator<Item = OsString>) -> Result<Self, Failure> {
+        check_variables(environment)?;
+        let file = read_file(args.config.as_deref())?;
+        let listen = args.listen.or(file.listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
+        let config = Self {
+            data: args.data.or(file.data).unwrap_or_else(|| DEFAULT_DATA.into()),
+            listen: listen.parse().map_err(|_| {
+                refused(format!(
+                    "'{listen}' is not an address and port to listen on, such as {DEFAULT_LISTEN}"
+                ))
+            })?,
+            name: args.name.or(file.name).unwrap_or_else(machine_name),
+            capacity: args.capacity.or(file.capacity).unwrap_or(DEFAULT_CAPACITY),
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if !(1..=MAX_CAPACITY).contains(&self.capacity) {
+            return Err(refused(format!(
+                "capacity must be from 1 to {MAX_CAPACITY}; it is {}",
+                self.capacity
+            )));
+        }
+        let mut check = rota_model::check::Checker::new();
+        check.line("name", &self.name, 1..=rota_model::check::MAX_NAME_CHARS);
+        check.finish().map_err(|invalid| refused(invalid.to_string()))
+    }
+}
+
+fn read_file(named: Option<&Path>) -> Result<File, Failure> {
+    let path = named.unwrap_or(Path::new(DEFAULT_FILE));
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
+            return Ok(File::default());
+        }
+        Err(error) => return Err(refused(format!("{} cannot be read: {error}", path.display()))),
+    };
+    parse_file(&text).map_err(|why| refused(format!("{}: {why}", path.display())))
+}
+
+fn parse_file(text: &str) -> Result<File, String> {
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    if let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(format!("unknown key '{unknown}'; did you mean '{}'?", nearest(unknown, &KEYS)));
+    }
+    table.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
+}
+
+fn check_variables(environment: impl Iterator<Item = OsString>) -> Result<(), Failure> {
+    for name in environment.filter_map(|name| name.into_string().ok()) {
+        if name.starts_with("ROTA_") && !VARIABLES.contains(&name.as_str()) {
+            let known = nearest(&name, &VARIABLES);
+            return Err(refused(format!("unknown setting {name} in the environment; did you mean {known}?")));
+        }
+    }
+    Ok(())
+}
+
+fn nearest(word: &str, known: &[&'static str]) -> &'static str {
+    known
+        .iter()
+        .copied()
+        .min_by_key(|candidate| strsim::damerau_levenshtein(word, candidate))
+        .unwrap_or_default()
+}
+
+fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "rota".to_owned() } else { name.to_owned() }
+}
+
+fn refused(message: String) -> Failure {
+    Failure::new(Exit::Refused, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(args: UpArgs) -> Result<Config, Failure> {
+        Config::read(args, std::iter::empty())
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_the_file_over_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rota.toml");
+        std::fs::write(&path, "listen = \"127.0.0.1:9\"\ncapacity = 3\n").unwrap();
+        let args = UpArgs { config: Some(path), capacity: Some(4), ..UpArgs::default() };
+        let config = read(args).unwrap();
+        assert_eq!((config.listen.port(), config.capacity), (9, 4));
+        assert_eq!(config.data, PathBuf::from(DEFAULT_DATA));
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest() {
+        assert_eq!(parse_file("lisen = \"x\"").unwrap_err(), "unknown key 'lisen'; did you mean 'listen'?");
+        let unknown = check_variables(["ROTA_LISTN".into()].into_iter()).unwrap_err();
+        assert!(unknown.message.contains("did you mean ROTA_LISTEN?"), "{}", unknown.message);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        assert!(read(UpArgs { listen: Some("everywhere".to_owned()), ..UpArgs::default() }).is_err());
+        assert!(read(UpArgs { capacity: Some(0), ..UpArgs::default() }).is_err());
+        assert!(read(UpArgs { config: Some("no/such/file.toml".into()), ..UpArgs::default() }).is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! The README takes a person from a clone to a finished job: each of its commands is run here, as it stands there. Only
+//! the port is another, and `cargo run --release --` is the program that was built for this test.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a surprise is a failure of the test")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rota_testkit::process::{Home, Rota};
+
+const README: &str = include_str!("../../../README.md");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_rota");
+
+/// The `sh` blocks, in order.
+fn blocks() -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut lines = README.lines();
+    while let Some(line) = lines.next() {
+        if line.starts_with("```sh") {
+            blocks.push(lines.by_ref().take_while(|line| *line != "```").collect::<Vec<_>>().join("\n"));
+        }
+    }
+    blocks
+}
+
+/// What stands for `cargo` while the README is run: it knows the one command that the README uses.
+const CARGO: &str =
+    "#!/bin/sh\n[ \"$1 $2 $3\" = 'run --release --' ] || exit 64\nshift 3\nexec PROGRAM \"$@\"\n";
+
+fn lay_out(folder: &Path) {
+    fs::create_dir_all(folder.join("target/release")).unwrap();
+    std::os::unix::fs::symlink(PROGRAM, folder.join("target/release/rota")).unwrap();
+    fs::create_dir_all(folder.join("bin")).unwrap();
+    let cargo = folder.join("bin/cargo");
+    fs::write(&cargo, CARGO.replace("PROGRAM", PROGRAM)).unwrap();
+    fs::set_permissions(&cargo, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+fn shell(home: &Home, script: &str) -> Command {
+    let mut shell = Command::new("bash");
+    let inherited = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ROTA_"));
+    inherited.for_each(|(name, _)| {
+        shell.env_remove(name);
+    });
+    let path = format!("{}:{}", home.path().join("bin").display(), std::env::var("PATH").unwrap());
+    shell.args(["-euo", "pipefail", "-c", script]).current_dir(home.path()).stdin(Stdio::null());
+    shell.env("PATH", path).env("XDG_CONFIG_HOME", home.path().join("config"));
+    shell
+}
+
+#[test]
+fn every_command_of_the_readme_works() {
+    let home = Home::new(PROGRAM);
+    lay_out(home.path());
+    let blocks = blocks();
+    let (start, rest) = blocks.split_first().unwrap();
+    assert_eq!(start, "cargo run --release -- up");
+    assert!(rest.len() >= 4, "{rest:?}");
+    let mut up = shell(&home, &format!("exec {start}"));
+    let rota = Rota::start({
+        up.env("ROTA_LISTEN", "127.0.0.1:0");
+        up
+    });
+    assert!(rota.banner.contains("#signin="), "{}", rota.banner);
+    let address = rota.url.trim_start_matches("http://");
+    let script = rest.join("\n").replace("127.0.0.1:7682", address);
+    let output = shell(&home, &script).output().unwrap();
+    let (said, complained) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{script}\n--- said:\n{said}\n--- complained:\n{complained}");
+    for expected in
+        ["\"waitedMillis\": 200", "pong", "from a script", "nightly report", "local:alice", "local:admin"]
+    {
+        assert!(said.contains(expected), "{expected} is missing in:\n{said}");
+    }
+}

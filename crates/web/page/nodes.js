@@ -1,0 +1,75 @@
+// The nodes: which are known, in which order they stand, and what each cell of a node's row says.
+
+import { request } from "./api.js";
+
+const LATE_AFTER_MS = 10_000;
+
+export class NodeList {
+  #nodes = new Map();
+  #loadedAt = 0;
+
+  async load(signal) {
+    const { items } = await request("GET", "/nodes", { signal });
+    this.#nodes = new Map(items.map((node) => [node.id, this.#younger(node)]));
+    this.#loadedAt = Date.now();
+  }
+
+  apply(node) {
+    this.#nodes.set(node.id, node);
+  }
+
+  /** Those that live first, each group by name. */
+  ordered() {
+    return [...this.#nodes.values()].sort((a, b) => isGone(a) - isGone(b) || byName(a, b));
+  }
+
+  summary() {
+    const live = [...this.#nodes.values()].filter((node) => !isGone(node));
+    const total = (field) => live.reduce((sum, node) => sum + (node[field] ?? 0), 0);
+    return `${live.length} live · ${total("running")} of ${total("capacity")} slots in use`;
+  }
+
+  /** Whether a node that should live was not heard of for this long, and nobody looked. */
+  isSilentFor(ms, now) {
+    const heardAt = (node) => Math.max(node.lastSeenAt, this.#loadedAt);
+    return [...this.#nodes.values()].some((node) => !isGone(node) && now - heardAt(node) > ms);
+  }
+
+  /** The stream may have told of a node while the list was on its way. */
+  #younger(node) {
+    const held = this.#nodes.get(node.id);
+    return held?.metadata.updatedAt > node.metadata.updatedAt ? held : node;
+  }
+}
+
+export const nodeView = {
+  key: (node) => node.id,
+  status: (node) => node.status,
+  /** What is worth a highlight when it changes; heartbeats and load are not. */
+  mark: (node) => [node.status, node.version, node.sections?.length].join(),
+  cells: (node) => ({
+    name: node.name,
+    status: statusWord(node.status),
+    running: load(node),
+    sections: isGone(node) ? "–" : String(node.sections?.length ?? 0),
+    seen: isGone(node) ? { age: node.lastSeenAt } : { age: node.lastSeenAt, lateAfterMs: LATE_AFTER_MS },
+    version: node.version ?? "–",
+  }),
+};
+
+function load({ status, running = 0, capacity }) {
+  if (status === "TERMINATED" || !capacity) return "–";
+  return { text: `${running} of ${capacity}`, share: Math.min(running / capacity, 1) };
+}
+
+function isGone(node) {
+  return node.status === "TERMINATED";
+}
+
+function byName(a, b) {
+  return a.name.localeCompare(b.name, undefined, { numeric: true });
+}
+
+function statusWord(status) {
+  return status.charAt(0) + status.slice(1).toLowerCase();
+}
