@@ -1,5 +1,6 @@
 //! Random lives of a job, with answers from holders that lost it long ago. Whatever happens: a requeue is the only way out
 //! of a terminal status, epochs only grow, a late answer changes nothing, and a node's death costs no attempt.
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 use proptest::prelude::*;
 use rota_model::domain::Domain;

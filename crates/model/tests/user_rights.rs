@@ -1,4 +1,5 @@
 //! What a key allows: never more than its user has, and never after its end.
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;

@@ -1,10 +1,5 @@
 //! The real program, used as a person would: one job from the command line to its result, and every way to be told no.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a surprise is a failure of the test"
-)]
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 use std::process::Output;
 use std::time::Duration;

@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use rota_store::StoreError;
 use rota_store::collection::Collection;
 use rota_store::hints::{Changes, HintSender};
-use rota_store::query::{Page, Query, check_body, check_set};
+use rota_store::query::{Page, Query, check_set};
 use rota_store::seam::{Claim, Document, Key, Promises, Store, Write, Written};
 
 use crate::holder::Holder;
@@ -60,15 +60,7 @@ impl Store for SqliteStore {
     }
 
     async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
-        for write in &batch {
-            match write {
-                Write::Create { key, body } | Write::Replace { key, body, .. } => {
-                    check_body(key.collection, body)?
-                }
-                Write::Change { key, fields, .. } => check_set(key.collection, fields)?,
-                Write::Delete { .. } => {}
-            }
-        }
+        batch.iter().try_for_each(Write::check)?;
         self.writer.write(batch).await
     }
 

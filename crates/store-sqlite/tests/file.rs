@@ -1,5 +1,5 @@
 //! The file of the embedded store: what is in it after a restart, and what happens to a file that is not ours.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 use std::fs;
 use std::path::Path;

@@ -14,7 +14,7 @@ use crate::StoreError;
 use crate::collection::Collection;
 use crate::cursor::Cursor;
 use crate::hints::{Changes, Hint, HintSender};
-use crate::query::{Page, Query, check_body, check_set};
+use crate::query::{Page, Query, check_set};
 use crate::seam::{Body, Claim, Document, Key, Promises, Store, Version, Write, Written};
 
 #[derive(Debug, Default)]
@@ -135,15 +135,7 @@ impl Store for MemoryStore {
     }
 
     async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
-        for write in &batch {
-            match write {
-                Write::Create { key, body } | Write::Replace { key, body, .. } => {
-                    check_body(key.collection, body)?
-                }
-                Write::Change { key, fields, .. } => check_set(key.collection, fields)?,
-                Write::Delete { .. } => {}
-            }
-        }
+        batch.iter().try_for_each(Write::check)?;
         let mut hints = Vec::new();
         let mut data = self.data();
         let mut answers = Vec::with_capacity(batch.len());

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::StoreError;
 use crate::collection::Collection;
 use crate::hints::{Changes, Hint};
-use crate::query::{Page, Query};
+use crate::query::{Page, Query, check_body, check_set};
 
 /// The body of a document: a JSON object.
 pub type Body = Map<String, Value>;
@@ -60,6 +60,17 @@ impl Write {
             | Write::Replace { key, .. }
             | Write::Change { key, .. }
             | Write::Delete { key, .. } => key,
+        }
+    }
+
+    /// Refuses what the declaration of the collection does not allow.
+    pub fn check(&self) -> Result<(), StoreError> {
+        match self {
+            Write::Create { key, body } | Write::Replace { key, body, .. } => {
+                check_body(key.collection, body)
+            }
+            Write::Change { key, fields, .. } => check_set(key.collection, fields),
+            Write::Delete { .. } => Ok(()),
         }
     }
 

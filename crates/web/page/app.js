@@ -351,7 +351,7 @@ function showOnly(view) {
 function showDomain() {
   const names = session.domains.map(({ name }) => name);
   const asked = new URLSearchParams(location.hash.slice(1)).get("domain");
-  domain = names.includes(asked) ? asked : names[0];
+  domain = [asked, "default"].find((name) => names.includes(name)) ?? names[0];
   jobs = new JobList(domain, (id) => jobRows.isOpen(id));
   clearJobs();
   element("domain").hidden = names.length === 0;

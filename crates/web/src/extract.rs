@@ -53,7 +53,7 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
         match segment {
             Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
             Segment::Map { key } | Segment::Enum { variant: key } => {
-                pointer.push_str(&format!("/{}", escape(key)))
+                pointer.push_str(&format!("/{}", escape(key)));
             }
             Segment::Unknown => {}
         }

@@ -1,5 +1,4 @@
 //! The OpenAPI document is a golden file: a change of the contract shows in the review. `cargo xtask bless` writes it.
-#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 #[test]
 fn golden_openapi() {

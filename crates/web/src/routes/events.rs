@@ -97,7 +97,9 @@ async fn gather(changes: &mut Changes) -> Option<Option<Vec<String>>> {
     let mut ids = BTreeSet::new();
     let mut complete = take(changes.next().await, &mut ids)?;
     let end = Instant::now() + GATHER;
-    while let Ok(news) = timeout_at(end, changes.next()).await {
+    // The time is looked at each round: where there is always news, waiting for it never times out.
+    while Instant::now() < end {
+        let Ok(news) = timeout_at(end, changes.next()).await else { break };
         complete &= take(news, &mut ids)?;
     }
     Some((complete && ids.len() <= MAX_AT_ONCE).then(|| ids.into_iter().collect()))

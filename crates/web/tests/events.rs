@@ -1,0 +1,79 @@
+//! Changes as they happen: what the page follows without a reload.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a surprise is a failure of the test")]
+
+mod stage;
+
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
+use axum::http::{Request, header};
+use futures::StreamExt as _;
+use rota_testkit::process::KEY;
+use serde_json::{Value, json};
+use stage::{Stage, stage};
+use tower::ServiceExt as _;
+
+async fn listen(stage: &Stage, path: &str) -> BodyDataStream {
+    let request = Request::get(path).header(header::AUTHORIZATION, format!("Bearer {KEY}"));
+    let response = stage.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
+    response.into_body().into_data_stream()
+}
+
+/// The documents of the next events of a kind, until one satisfies.
+async fn until(stream: &mut BodyDataStream, kind: &str, satisfied: impl Fn(&Value) -> bool) -> Value {
+    let wanted = format!("event: {kind}\n");
+    loop {
+        let chunk = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.expect("an event");
+        let text = String::from_utf8(chunk.expect("the stream goes on").unwrap().to_vec()).unwrap();
+        let Some(data) = text.strip_prefix(&wanted).and_then(|rest| rest.trim().strip_prefix("data: "))
+        else {
+            continue;
+        };
+        let document: Value = serde_json::from_str(data).unwrap();
+        if satisfied(&document) {
+            return document;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_listener_sees_a_job_of_its_domain_to_its_end_and_no_other() {
+    let stage = stage().await;
+    let mut stream = listen(&stage, "/api/v1/domains/red/events").await;
+    let job = |name: &str| json!({"jobName": name, "input": {"type": "wait", "payload": {"millis": 400}}});
+    stage.post("/api/v1/domains/blue/jobs", job("elsewhere")).await;
+    stage.post("/api/v1/domains/red/jobs", job("here")).await;
+    let seen = until(&mut stream, "job", |job| job["status"] != "SUCCESSFUL").await;
+    assert_eq!(seen["jobName"], "here");
+    let ended = until(&mut stream, "job", |job| job["status"] == "SUCCESSFUL").await;
+    assert_eq!((&ended["jobId"], &ended["domain"]), (&seen["jobId"], &json!("red")));
+}
+
+#[tokio::test]
+async fn a_listener_sees_heartbeats_and_the_stream_ends_with_the_process() {
+    let stage = stage().await;
+    let mut stream = listen(&stage, "/api/v1/events").await;
+    let node = until(&mut stream, "node", |_| true).await;
+    assert_eq!(node["status"], "ACTIVE");
+    stage.stop.cancel();
+    let rest = tokio::time::timeout(Duration::from_secs(20), stream.collect::<Vec<_>>()).await;
+    assert!(rest.is_ok(), "it ends");
+}
+
+/// More changes at once than anybody reads one by one: the listener is told to look again.
+#[tokio::test]
+async fn a_flood_becomes_one_reload() {
+    let stage = stage().await;
+    let mut stream = listen(&stage, "/api/v1/domains/red/events").await;
+    let flood = async {
+        loop {
+            stage.post("/api/v1/domains/red/jobs", json!({"jobName": "j", "input": {"type": "noop"}})).await;
+        }
+    };
+    tokio::select! {
+        _ = until(&mut stream, "reload", |_| true) => {}
+        () = flood => {}
+    }
+}
