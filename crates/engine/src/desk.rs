@@ -129,22 +129,17 @@ impl JobDesk {
         patience: Duration,
     ) -> Result<Option<Versioned<Job>>, StoreError> {
         let deadline = Instant::now() + patience;
-        let changed = self.waiters.register(id);
-        let found = loop {
+        let waiter = self.waiters.register(id);
+        loop {
             // Listening begins before looking, so that a change in between is not missed.
-            let next_change = changed.notified();
-            let found = match self.jobs.get(domain, id).await {
-                Ok(found) => found,
-                Err(error) => break Err(error),
-            };
+            let next_change = waiter.changed.notified();
+            let found = self.jobs.get(domain, id).await?;
             let ended = found.as_ref().is_none_or(|job| job.document.status.is_terminal());
             if ended || Instant::now() >= deadline {
-                break Ok(found);
+                return Ok(found);
             }
             let _ = timeout_at(deadline.min(Instant::now() + LOOK_AGAIN), next_change).await;
-        };
-        self.waiters.leave(id, changed);
-        found
+        }
     }
 
     /// Jobs of a domain, newest first.

@@ -66,7 +66,10 @@ impl Node {
             Processor::new(jobs.clone(), Arc::clone(&types), surroundings.clone(), holder, capacity);
         let desk =
             JobDesk::new(jobs.clone(), types, waiters.clone(), surroundings, settings.sections, options.id);
-        processor.take_over(&membership.alive().await?).await?;
+        let taken = processor.take_over(&membership.alive().await?).await?;
+        if taken > 0 {
+            tracing::info!(taken, "jobs whose holder is gone were queued again");
+        }
         let fleet = Fleet { nodes };
         Ok(Self { desk: Arc::new(desk), fleet, membership, processor: Arc::new(processor), waiters, jobs })
     }
@@ -74,16 +77,21 @@ impl Node {
     /// Lives until told to stop, then says goodbye.
     pub async fn run(mut self, stop: CancellationToken) {
         let waiters = tokio::spawn(self.waiters.clone().run(self.jobs.changes()));
-        let work = tokio::spawn(Arc::clone(&self.processor).run(stop.clone()));
+        let mut work = tokio::spawn(Arc::clone(&self.processor).run(stop.clone()));
         let mut tick = tokio::time::interval(HEARTBEAT);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = tick.tick() => self.beat().await,
-                () = stop.cancelled() => break,
+                // It ends when told to, or by a fault of its own: then the node must not go on as if it worked.
+                ended = &mut work => {
+                    if ended.is_err() {
+                        tracing::error!("the processor ended; the node stops");
+                    }
+                    break;
+                }
             }
         }
-        let _ = work.await;
         waiters.abort();
         if let Ok(Err(error)) = tokio::time::timeout(Duration::from_secs(1), self.membership.leave()).await {
             tracing::warn!(%error, "cannot say goodbye");

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rota_model::ids::{ClaimToken, Incarnation, JobId};
-use rota_model::job::{Holder, Job, Refusal};
+use rota_model::job::{Holder, Job, JobStatus, Refusal};
 use rota_store::hints::{Changes, News};
 use rota_store::jobs::Jobs;
 use rota_store::repository::Saved;
@@ -88,8 +88,7 @@ impl Processor {
                 Ok(next) => next,
                 Err(error) => {
                     tracing::warn!(%error, "cannot claim jobs; trying again");
-                    sleep(STORE_PAUSE).await;
-                    continue;
+                    Next::After(STORE_PAUSE)
                 }
             };
             tokio::select! {
@@ -124,6 +123,7 @@ impl Processor {
                     self.slot_freed.notified().await;
                 }
             }
+            Next::After(pause) => sleep(pause).await,
             Next::NewWork => tokio::select! {
                 () = new_work(changes) => {}
                 () = self.work_again.notified() => {}
@@ -196,7 +196,12 @@ impl Processor {
         let id = job.document.job_id;
         loop {
             match self.try_settle(&job, &change).await {
-                Ok(Settled::Written) => return,
+                Ok(Settled::Written(status)) => {
+                    if !status.is_terminal() {
+                        self.work_again.notify_one();
+                    }
+                    return;
+                }
                 Ok(Settled::Refused(refusal)) => {
                     tracing::warn!(job = %id, %refusal, "a late answer was refused");
                     return;
@@ -225,7 +230,7 @@ impl Processor {
             return Ok(Settled::Refused(refusal));
         }
         Ok(match self.jobs.save(job, &after).await? {
-            Saved::Applied(_) => Settled::Written,
+            Saved::Applied(_) => Settled::Written(after.status),
             Saved::Overtaken => Settled::Overtaken,
         })
     }
@@ -300,6 +305,8 @@ enum Next {
     SlotFree,
     /// Nothing else is due.
     NewWork,
+    /// The store did not answer.
+    After(Duration),
 }
 
 /// Until a hint tells of a new job, or hints were lost.
@@ -316,7 +323,7 @@ async fn new_work(changes: &mut Changes) {
 }
 
 enum Settled {
-    Written,
+    Written(JobStatus),
     Overtaken,
     Refused(Refusal),
 }

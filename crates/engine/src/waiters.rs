@@ -10,25 +10,34 @@ use tokio::sync::Notify;
 /// The order of this map decides nothing: it is only looked into by id.
 type ById = HashMap<String, Arc<Notify>>;
 
+/// One who waits. A caller that goes away takes its place along.
+pub(crate) struct Waiter {
+    waiters: Waiters,
+    id: String,
+    pub(crate) changed: Arc<Notify>,
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut by_id = self.waiters.lock();
+        // The map holds one, and this is the other: nobody else waits for the job.
+        if Arc::strong_count(&self.changed) == 2 {
+            by_id.remove(&self.id);
+        }
+    }
+}
+
 #[derive(Clone, Default)]
 pub(crate) struct Waiters {
     by_id: Arc<Mutex<ById>>,
 }
 
 impl Waiters {
-    /// Something to be woken by when the job changes. It stays registered for as long as somebody holds it.
-    pub(crate) fn register(&self, id: JobId) -> Arc<Notify> {
-        Arc::clone(self.lock().entry(id.to_string()).or_default())
-    }
-
-    /// Forgets a job that nobody else waits for.
-    pub(crate) fn leave(&self, id: JobId, mine: Arc<Notify>) {
-        let mut by_id = self.lock();
-        drop(mine);
+    /// Something to be woken by when the job changes, for as long as it is held.
+    pub(crate) fn register(&self, id: JobId) -> Waiter {
         let id = id.to_string();
-        if by_id.get(&id).is_some_and(|notify| Arc::strong_count(notify) == 1) {
-            by_id.remove(&id);
-        }
+        let changed = Arc::clone(self.lock().entry(id.clone()).or_default());
+        Waiter { waiters: self.clone(), id, changed }
     }
 
     /// Passes hints on until the store closes.
@@ -54,5 +63,20 @@ impl Waiters {
 
     fn lock(&self) -> MutexGuard<'_, ById> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_goes_away_leaves_nothing_behind() {
+        let (waiters, id) = (Waiters::default(), JobId::derived(&["a job"]));
+        let (first, second) = (waiters.register(id), waiters.register(id));
+        drop(first);
+        assert_eq!(waiters.lock().len(), 1);
+        drop(second);
+        assert!(waiters.lock().is_empty());
     }
 }

@@ -18,7 +18,8 @@ use rota_model::node::NodeStatus;
 use rota_store::jobs::Jobs;
 use rota_store::memory::MemoryStore;
 use rota_store::nodes::Nodes;
-use rota_store::{Store, settings};
+use rota_store::repository::Saved;
+use rota_store::{Store, Versioned, settings};
 use rota_testkit::surroundings::surroundings;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -55,14 +56,12 @@ impl Stage {
     }
 
     /// Claims like a node that then dies.
-    async fn claim_and_die(&self) -> Vec<Job> {
+    async fn claim_and_die(&self) -> Vec<Versioned<Job>> {
         let holder =
             Holder { node: NodeId::derived(&["dead"]), incarnation: Incarnation::derived(&["dead"]) };
         let token = ClaimToken::derived(&["dead"]);
         let types = ["wait".to_owned(), "noop".to_owned()];
-        let claimed =
-            self.jobs().claim_due(self.surroundings.now(), holder, &types, token, 10).await.unwrap();
-        claimed.into_iter().map(|job| job.document).collect()
+        self.jobs().claim_due(self.surroundings.now(), holder, &types, token, 10).await.unwrap()
     }
 }
 
@@ -142,7 +141,7 @@ async fn a_dead_nodes_job_runs_again_and_costs_no_attempt() {
     let id = submit(&node, wait(10)).await;
     drop(node);
     let claimed = stage.claim_and_die().await;
-    assert_eq!(claimed.first().unwrap().job_id, id);
+    assert_eq!(claimed.first().unwrap().document.job_id, id);
 
     let (job, ..) = ended(stage.node("two", 4).await, id).await;
     assert_eq!(job.status, JobStatus::Successful);
@@ -156,16 +155,20 @@ async fn a_late_answer_is_refused() {
     let stage = Stage::new();
     let node = stage.node("one", 4).await;
     let id = submit(&node, wait(10)).await;
-    let mut zombie = stage.claim_and_die().await.remove(0);
+    let zombie = stage.claim_and_die().await.remove(0);
     let (job, ..) = ended(node, id).await;
     assert_eq!((job.status, job.epoch), (JobStatus::Successful, 2));
 
     let now = stage.surroundings.now();
     let mut current = stage.jobs().get_any(id).await.unwrap().unwrap().document;
-    let refused = current.succeed(zombie.epoch, Map::new(), now, NodeId::derived(&["dead"])).unwrap_err();
+    let refused =
+        current.succeed(zombie.document.epoch, Map::new(), now, NodeId::derived(&["dead"])).unwrap_err();
     assert_eq!(refused.to_string(), "epoch 1 is over: the job is SUCCESSFUL at epoch 2");
     // And what the zombie computed from its own copy finds another version.
-    zombie.succeed(1, Map::new(), now, NodeId::derived(&["dead"])).unwrap();
+    let mut late = zombie.document.clone();
+    late.succeed(1, Map::new(), now, NodeId::derived(&["dead"])).unwrap();
+    assert_eq!(stage.jobs().save(&zombie, &late).await.unwrap(), Saved::Overtaken);
+    assert_eq!(stage.jobs().get_any(id).await.unwrap().unwrap().document, job);
 }
 
 /// A node that was taken for dead while its handler ran: its answer changes nothing.
@@ -206,6 +209,34 @@ async fn a_claim_whose_answer_was_lost_is_given_back() {
     let (job, ..) = ended(node, id).await;
     assert_eq!((job.status, job.epoch, job.lost), (JobStatus::Successful, 2, 0));
     assert_eq!(job.history.first().unwrap().event, JobEvent::Release);
+}
+
+/// A payload that JSON Schema takes for an integer is one.
+#[tokio::test(start_paused = true)]
+async fn a_whole_number_may_be_spelled_as_a_float() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let id = submit(&node, NewJob::new("a job", "wait", json!({"millis": 1e2}))).await;
+    let (job, ..) = ended(node, id).await;
+    assert_eq!((job.status, job.result.get("waitedMillis")), (JobStatus::Successful, Some(&json!(100))));
+}
+
+/// One document that cannot be understood ends as ERROR and holds nobody up.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_cannot_be_decoded_is_set_aside() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let bad = json!({"jobName": "", "jobNumber": 1, "domain": "default", "status": "QUEUED", "priority": 9, "runAt": 0,
+        "input": {"type": "noop", "payload": "no object"}, "result": {}, "metadata": {"createdAt": 0}});
+    let key = rota_store::seam::Key::new(&rota_store::collection::JOBS, "bad");
+    let body = bad.as_object().unwrap().clone();
+    stage.store.write(vec![rota_store::seam::Write::Create { key: key.clone(), body }]).await.unwrap();
+    let id = submit(&node, wait(1)).await;
+    let (job, ..) = ended(node, id).await;
+    assert_eq!(job.status, JobStatus::Successful);
+    let set_aside = Value::Object(stage.store.read(vec![key]).await.unwrap().remove(0).unwrap().body);
+    assert_eq!((&set_aside["status"], set_aside.get("owner")), (&json!("ERROR"), None));
+    assert!(set_aside["result"]["error"].as_str().unwrap().starts_with("read jobs/bad:"), "{set_aside}");
 }
 
 #[tokio::test(start_paused = true)]

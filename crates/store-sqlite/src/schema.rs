@@ -23,13 +23,11 @@ const PAGE_BYTES: i64 = 8_192;
 pub(crate) fn open(file: &Path) -> Result<Connection, StoreError> {
     let what = format!("open {}", file.display());
     make_private(file).map_err(|error| StoreError::unavailable(&what, error))?;
-    let fresh = std::fs::metadata(file).map_or(true, |data| data.len() == 0);
     let connection = Connection::open(file).map_err(unavailable(&what))?;
-    if fresh {
+    if is_blank(&connection) {
         set_up(&connection).map_err(unavailable(&what))?;
-    } else {
-        recognise(&connection, &what)?;
     }
+    recognise(&connection, &what)?;
     configure(&connection).map_err(unavailable(&what))?;
     Ok(connection)
 }
@@ -42,6 +40,14 @@ pub(crate) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(file, flags).map_err(&failed)?;
     keep_statements(&connection).map_err(&failed)?;
     Ok(connection)
+}
+
+/// Whether there is nothing in the file, or only what a process left that died while making it.
+fn is_blank(connection: &Connection) -> bool {
+    let blank = "SELECT (SELECT count(*) FROM sqlite_schema) = 0
+        AND (SELECT application_id FROM pragma_application_id) = 0
+        AND (SELECT user_version FROM pragma_user_version) = 0";
+    connection.query_row(blank, [], |row| row.get(0)).unwrap_or(false)
 }
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {

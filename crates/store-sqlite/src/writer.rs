@@ -8,6 +8,7 @@
 //! is told that nothing happened; if the commit itself fails, everyone is told that it may have.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -100,7 +101,12 @@ impl Work {
         while let Ok(first) = inbox.recv() {
             let group = gather(first, inbox, company);
             company = group.len() > 1;
-            self.serve(group);
+            // Whoever was in the group is told that it may or may not have happened; the others go on.
+            if catch_unwind(AssertUnwindSafe(|| self.serve(group))).is_err() {
+                tracing::error!("writing panicked; the group was rolled back");
+                let _ = self.execute("ROLLBACK");
+                self.versions = Versions::default();
+            }
         }
     }
 
@@ -176,8 +182,10 @@ impl Work {
                 values.push(SqlValue::Integer(pk));
                 let mut statement = self.connection.prepare_cached(&update).map_err(&failed)?;
                 let mut rows = statement.query(params_from_iter(values)).map_err(&failed)?;
-                if let Some(row) = rows.next().map_err(&failed)? {
-                    claimed.push(join(collection, row)?);
+                match rows.next().map_err(&failed)?.map(|row| join(collection, row)) {
+                    Some(Ok(document)) => claimed.push(document),
+                    Some(Err(error)) => tracing::error!(%error, "a claimed document cannot be read"),
+                    None => {}
                 }
             }
         }

@@ -83,6 +83,19 @@ fn foreign_database() -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
+/// A process that died while making the file, after its first page and before its tables.
+#[test]
+fn a_half_made_file_is_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let half = rusqlite::Connection::open(folder.path().join(FILE)).unwrap();
+    half.pragma_update(None, "page_size", 8_192).unwrap();
+    half.pragma_update(None, "journal_mode", "WAL").unwrap();
+    drop(half);
+    assert!(fs::metadata(folder.path().join(FILE)).unwrap().len() > 0);
+    drop(open(folder.path()).unwrap());
+    open(folder.path()).unwrap();
+}
+
 #[cfg(unix)]
 #[test]
 fn the_file_belongs_to_its_owner_alone() {

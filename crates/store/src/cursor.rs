@@ -32,6 +32,17 @@ impl Cursor {
         Self { belongs_to: home(collection, order), key }
     }
 
+    /// Behind this id, in a list by id.
+    pub fn behind_id(id: &str, collection: &'static Collection) -> Self {
+        Self { belongs_to: home(collection, Order::BY_ID), key: vec![Value::String(id.to_owned())] }
+    }
+
+    /// The id it stands behind, in a list by id.
+    pub fn id_in(&self, collection: &'static Collection) -> Result<&str, StoreError> {
+        self.check(&Query::new(collection, Order::BY_ID))?;
+        Ok(self.key.first().and_then(Value::as_str).unwrap_or_default())
+    }
+
     /// Reads what a user sends back.
     pub fn parse(text: &str) -> Result<Self, StoreError> {
         let refused = || StoreError::refused("read the cursor", "it is not one that Rota gave");

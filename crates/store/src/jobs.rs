@@ -7,7 +7,7 @@ use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::submission::MAX_PRIORITY;
 use rota_model::job::{Holder, Job, JobStatus};
 use rota_model::time::UnixMillis;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::StoreError;
 use crate::collection::{Collection, JOBS};
@@ -15,7 +15,7 @@ use crate::cursor::Cursor;
 use crate::hints::Changes;
 use crate::query::{Filter, Order, Query};
 use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode};
-use crate::seam::{Claim, Store};
+use crate::seam::{Claim, Key, Store, Version, Write};
 
 impl Kept for Job {
     const COLLECTION: &'static Collection = &JOBS;
@@ -115,7 +115,35 @@ impl Jobs {
             add_one: Some("epoch"),
             token: ("claimToken", token),
         });
-        claimed.await?.into_iter().map(decode).collect()
+        let mut jobs = Vec::new();
+        for document in claimed.await? {
+            let (id, version) = (document.id.clone(), document.version);
+            match decode(document) {
+                Ok(job) => jobs.push(job),
+                Err(error) => self.set_aside(id, version, now, &error).await?,
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// A job that cannot be decoded never gets a fair run: it ends as ERROR, and the others go on.
+    async fn set_aside(
+        &self,
+        id: String,
+        version: Version,
+        now: UnixMillis,
+        error: &StoreError,
+    ) -> Result<(), StoreError> {
+        tracing::error!(%error, "a job cannot be decoded and is set aside");
+        let fields = vec![
+            ("status", json!(JobStatus::Error)),
+            ("result", json!({"error": error.to_string()})),
+            ("owner", Value::Null),
+            ("claimToken", Value::Null),
+            ("finishedAt", json!(now)),
+        ];
+        let key = Key::new(&JOBS, id);
+        self.jobs.store().write(vec![Write::Change { key, version, fields }]).await.map(|_| ())
     }
 
     /// Jobs that some node runs, or ran when it died.

@@ -130,7 +130,8 @@ impl<T: Kept> Repository<T> {
 
     pub async fn find(&self, query: Query) -> Result<(Vec<Versioned<T>>, Option<Cursor>), StoreError> {
         let page = self.store.find(query).await?;
-        let documents = page.documents.into_iter().map(decode).collect::<Result<_, _>>()?;
+        let documents =
+            page.documents.into_iter().filter_map(|document| readable(decode(document))).collect();
         Ok((documents, page.next))
     }
 
@@ -169,6 +170,11 @@ fn difference(
     } else {
         Write::Replace { key, version, body: after }
     }
+}
+
+/// One document that cannot be understood must not hide the others: it is told to the operator and left out.
+fn readable<T>(decoded: Result<T, StoreError>) -> Option<T> {
+    decoded.inspect_err(|error| tracing::error!(%error, "a stored document cannot be understood")).ok()
 }
 
 pub(crate) fn encode<T: Kept>(document: &T) -> Result<Body, StoreError> {

@@ -23,10 +23,16 @@ impl Wait {
     }
 }
 
+/// JSON Schema takes `1e2` and `5.0` for integers, and so do we.
+fn whole_number(value: &Value) -> Option<u64> {
+    let whole = || value.as_f64().filter(|number| number.fract() == 0.0)?.to_string().parse().ok();
+    value.as_u64().or_else(whole)
+}
+
 #[async_trait]
 impl Handler for Wait {
     async fn run(&self, job: Context) -> Result<Map<String, Value>, HandlerError> {
-        let millis = job.payload.get("millis").and_then(Value::as_u64);
+        let millis = job.payload.get("millis").and_then(whole_number);
         let millis = millis.ok_or_else(|| HandlerError::Failed("the payload has no millis".to_owned()))?;
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(millis)) => {
