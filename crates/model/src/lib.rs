@@ -28,6 +28,7 @@ pub mod messaging_key;
 pub mod metadata;
 pub mod metric;
 pub mod node;
+pub mod object_only;
 pub mod placement;
 pub mod progress;
 pub mod secret;

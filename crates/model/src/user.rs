@@ -19,8 +19,10 @@ use crate::domain::Domain;
 
 pub use key::{KEY_PREFIX, KeyHash, KeyInfo, MIN_KEY_CHARS, NewKey, check_given_key};
 
-/// How many keys a user may hold, sessions included.
+/// How many keys a user may hold.
 pub const MAX_KEYS: usize = 200;
+/// In how many browsers a user may be signed in.
+pub const MAX_SESSIONS: usize = 20;
 /// How many domains a user may enter.
 pub const MAX_DOMAINS: usize = 1_000;
 
@@ -211,7 +213,9 @@ impl User {
         for id in ended {
             self.remove_key(&id);
         }
-        if self.hashed_api_key.len() >= MAX_KEYS {
+        if key.session {
+            self.make_room_for_a_session();
+        } else if self.keys.iter().filter(|key| !key.session).count() >= MAX_KEYS {
             return Err(Invalid::one("", format!("a user holds at most {MAX_KEYS} keys: revoke one first")));
         }
         self.hashed_api_key.push(hash);
@@ -219,11 +223,25 @@ impl User {
         Ok(())
     }
 
-    /// Removes a key; false if there is none of that id.
+    /// Browsers never take the place of keys: of too many sessions the oldest ends.
+    fn make_room_for_a_session(&mut self) {
+        let sessions: Vec<String> =
+            self.keys.iter().filter(|key| key.session).map(|key| key.id.clone()).collect();
+        let surplus = (sessions.len() + 1).saturating_sub(MAX_SESSIONS);
+        for id in sessions.iter().take(surplus) {
+            self.remove_key(id);
+        }
+    }
+
+    /// Removes a key and the sessions that were made from it; false if there is none of that id.
     pub fn remove_key(&mut self, id: &str) -> bool {
         let before = self.hashed_api_key.len();
-        self.hashed_api_key.retain(|hash| hash.key_id() != id);
-        self.keys.retain(|key| key.id != id);
+        let ends = |key: &KeyInfo| key.id == id || key.parent.as_deref() == Some(id);
+        let ending: Vec<String> =
+            self.keys.iter().filter(|key| ends(key)).map(|key| key.id.clone()).collect();
+        self.hashed_api_key
+            .retain(|hash| hash.key_id() != id && !ending.iter().any(|ended| ended == hash.key_id()));
+        self.keys.retain(|key| !ending.contains(&key.id));
         self.hashed_api_key.len() < before
     }
 

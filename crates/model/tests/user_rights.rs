@@ -4,7 +4,9 @@
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use rota_model::domain::Domain;
-use rota_model::user::{KeyHash, NewKey, Role, User, UserId, UserSettings, check_given_key};
+use rota_model::user::{
+    KeyHash, KeyInfo, MAX_SESSIONS, NewKey, Role, User, UserId, UserSettings, check_given_key,
+};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -63,6 +65,24 @@ fn a_key_ends_and_makes_room() {
     assert_eq!((user.keys.len(), user.hashed_api_key.len()), (1, 1), "what has ended is forgotten");
     assert!(user.remove_key(KeyHash::of("next").key_id()));
     assert!(!user.remove_key(KeyHash::of("next").key_id()));
+}
+
+#[test]
+fn a_session_ends_with_its_key_and_never_takes_a_keys_place() {
+    let mut user = user(false, Some(Role::Viewer));
+    add(&mut user, "the parent", NewKey { name: "p".into(), ..NewKey::default() });
+    let parent = KeyHash::of("the parent").key_id().to_owned();
+    for n in 0..MAX_SESSIONS + 5 {
+        let key = format!("session {n}");
+        let info = NewKey::default().into_info(&key, NOW);
+        let info = KeyInfo { session: true, parent: Some(parent.clone()), ..info };
+        user.add_key(KeyHash::of(&key), info, NOW).unwrap();
+    }
+    assert_eq!(user.keys.len(), MAX_SESSIONS + 1);
+    assert!(user.rights_by_key(&KeyHash::of("the parent"), NOW).is_some());
+    assert!(user.rights_by_key(&KeyHash::of("session 0"), NOW).is_none(), "the oldest ended");
+    assert!(user.remove_key(&parent));
+    assert_eq!((user.keys.len(), user.hashed_api_key.len()), (0, 0));
 }
 
 #[test]

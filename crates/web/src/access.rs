@@ -53,7 +53,8 @@ impl Need {
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub user: UserId,
-    pub key_id: String,
+    /// The key it came with: whatever lasts longer than a request asks again whether it is still good.
+    pub key: KeyHash,
     pub rights: Rights,
     /// Whether the key carries less than its user's rights.
     pub limited: bool,
@@ -235,6 +236,9 @@ fn percent_decode(text: &str) -> Option<String> {
             continue;
         }
         let hex = [rest.next()?, rest.next()?];
+        if !hex.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
         bytes.push(u8::from_str_radix(std::str::from_utf8(&hex).ok()?, 16).ok()?);
     }
     String::from_utf8(bytes).ok()

@@ -12,7 +12,9 @@ use rota_engine::surroundings::Surroundings;
 use rota_model::Extra;
 use rota_model::check::Invalid;
 use rota_model::domain::{Domain, DomainDocument};
-use rota_model::user::{KEY_PREFIX, KeyHash, KeyInfo, NewKey, User, UserId, UserSettings};
+use rota_model::time::UnixMillis;
+use rota_model::user::{KEY_PREFIX, KeyHash, KeyInfo, NewKey, Rights, User, UserId, UserSettings};
+use rota_store::collection::DOMAINS;
 use rota_store::cursor::Cursor;
 use rota_store::domains::Domains;
 use rota_store::repository::{Created, Saved, Updated};
@@ -33,8 +35,16 @@ pub struct Accounts {
     users: Users,
     domains: Domains,
     surroundings: Surroundings,
-    known_keys: Mutex<HashMap<String, (Caller, Instant)>>,
+    known_keys: Mutex<KnownKeys>,
     known_domains: Mutex<BTreeSet<Domain>>,
+}
+
+/// Who was found to hold a key, and until when that is believed.
+#[derive(Default)]
+struct KnownKeys {
+    callers: HashMap<String, (Caller, Instant)>,
+    /// Moves on whenever something is forgotten.
+    generation: u64,
 }
 
 impl Accounts {
@@ -59,8 +69,9 @@ impl Accounts {
         Ok(matches!(self.users.create(&admin).await?, Created::New(_)))
     }
 
-    pub async fn has_administrator(&self) -> Result<bool, StoreError> {
-        Ok(self.users.get(&UserId::first_administrator()).await?.is_some())
+    /// Whether there is anybody yet. A first administrator who was removed does not come back.
+    pub async fn has_users(&self) -> Result<bool, StoreError> {
+        Ok(!self.users.list(1, None).await?.0.is_empty())
     }
 
     /// Who holds the key with this hash, and what it allows.
@@ -68,31 +79,41 @@ impl Accounts {
         if let Some(caller) = self.remembered(hash) {
             return Ok(Some(caller));
         }
+        let generation = lock(&self.known_keys).generation;
         let Some(user) = self.users.by_key(hash).await? else { return Ok(None) };
         let Some(rights) = user.rights_by_key(hash, self.now()) else { return Ok(None) };
         let key = user.keys.iter().find(|key| key.id == hash.key_id());
         let limited = key.is_some_and(|key| key.domain.is_some() || key.role.is_some());
-        let caller = Caller { user: user.id, key_id: hash.key_id().to_owned(), rights, limited };
-        self.remember(hash, &caller);
+        let ends = key.and_then(|key| key.expires);
+        let caller = Caller { user: user.id, key: hash.clone(), rights, limited };
+        self.remember(hash, &caller, generation, ends);
         Ok(Some(caller))
     }
 
     fn remembered(&self, hash: &KeyHash) -> Option<Caller> {
         let known = lock(&self.known_keys);
-        let (caller, until) = known.get(hash.as_str())?;
+        let (caller, until) = known.callers.get(hash.as_str())?;
         (*until > Instant::now()).then(|| caller.clone())
     }
 
-    fn remember(&self, hash: &KeyHash, caller: &Caller) {
+    /// Remembers what was read, unless something was forgotten meanwhile; never longer than the key is good.
+    fn remember(&self, hash: &KeyHash, caller: &Caller, generation: u64, ends: Option<Timestamp>) {
+        let left = ends.map_or(REMEMBER, |end| UnixMillis::from(end).since(self.surroundings.now()));
         let mut known = lock(&self.known_keys);
-        if known.len() >= MAX_REMEMBERED {
-            known.clear();
+        if known.generation != generation {
+            return;
         }
-        known.insert(hash.as_str().to_owned(), (caller.clone(), Instant::now() + REMEMBER));
+        if known.callers.len() >= MAX_REMEMBERED {
+            known.callers.clear();
+        }
+        let until = Instant::now() + left.min(REMEMBER);
+        known.callers.insert(hash.as_str().to_owned(), (caller.clone(), until));
     }
 
     fn forget_keys(&self) {
-        lock(&self.known_keys).clear();
+        let mut known = lock(&self.known_keys);
+        known.callers.clear();
+        known.generation += 1;
     }
 
     /// Adds a key to a user and returns it: the only time it is seen.
@@ -105,17 +126,18 @@ impl Accounts {
         self.add_key(id, |key, now| new.clone().into_info(key, now)).await
     }
 
-    /// Signs a browser in: a key that ends by itself, with the limits of the one it was made from.
+    /// Signs a browser in: a key that ends by itself, with the limits of the one it was made from, and with it.
     pub async fn create_session(
         &self,
         id: &UserId,
-        limits: Option<&KeyInfo>,
+        from: Option<&KeyInfo>,
     ) -> Result<Option<String>, AccountError> {
         let made = self.add_key(id, |key, now| KeyInfo {
             session: true,
-            expires: now.checked_add(SESSION).ok(),
-            domain: limits.and_then(|key| key.domain.clone()),
-            role: limits.and_then(|key| key.role),
+            parent: from.map(|key| key.id.clone()),
+            expires: now.checked_add(SESSION).ok().into_iter().chain(from.and_then(|key| key.expires)).min(),
+            domain: from.and_then(|key| key.domain.clone()),
+            role: from.and_then(|key| key.role),
             ..NewKey { name: "browser".to_owned(), ..NewKey::default() }.into_info(key, now)
         });
         Ok(made.await?.map(|(key, _)| key))
@@ -129,7 +151,13 @@ impl Accounts {
         let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(self.surroundings.random_bytes::<32>()));
         let (hash, now) = (KeyHash::of(&key), self.now());
         let info = info(&key, now);
+        // A session whose key was revoked a moment ago is not made.
+        let orphan =
+            |user: &User| info.parent.as_ref().is_some_and(|id| !user.keys.iter().any(|key| key.id == *id));
         let added = self.users.update(id, |user| {
+            if orphan(user) {
+                return Err(Invalid::one("/api_key", "this key was revoked"));
+            }
             if user.hashed_api_key.contains(&hash) {
                 Ok(())
             } else {
@@ -237,12 +265,26 @@ impl Accounts {
         Ok(found)
     }
 
+    /// The domains in which these rights give a role, by name. Neither the list nor its cursor tells of others.
     pub async fn domains(
         &self,
+        rights: &Rights,
         limit: usize,
         after: Option<Cursor>,
     ) -> Result<(Vec<DomainDocument>, Option<Cursor>), StoreError> {
-        self.domains.list(limit, after).await
+        if rights.everywhere.is_some() {
+            return self.domains.list(limit, after).await;
+        }
+        let after = after.as_ref().map(|cursor| cursor.id_in(&DOMAINS)).transpose()?;
+        let mut names = rights.domains.keys().filter(|name| after.is_none_or(|after| name.as_str() > after));
+        let mut domains = Vec::new();
+        for name in names.by_ref().take(limit) {
+            domains.extend(self.domains.get(name).await?);
+        }
+        let more = names.next().is_some();
+        let last = domains.last().filter(|_| more);
+        let next = last.map(|domain| Cursor::behind_id(domain.name.as_str(), &DOMAINS));
+        Ok((domains, next))
     }
 
     fn now(&self) -> Timestamp {

@@ -6,6 +6,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use rota_model::check::{Invalid, MAX_BODY_BYTES, escape};
 use rota_model::json_text::{self, FaultKind, JsonFault};
+use rota_model::object_only::object_only;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -41,10 +42,9 @@ fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let value = json_text::parse(bytes)?;
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let pointer = pointer(error.path());
-        Invalid::one(pointer, error.into_inner().to_string()).into()
-    })
+    let mut track = serde_path_to_error::Track::new();
+    let read = object_only(serde_path_to_error::Deserializer::new(value, &mut track));
+    read.map_err(|error: serde_json::Error| Invalid::one(pointer(&track.path()), error.to_string()).into())
 }
 
 fn pointer(path: &serde_path_to_error::Path) -> String {

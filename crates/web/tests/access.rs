@@ -194,3 +194,19 @@ async fn a_revoked_key_and_a_changed_role_count_at_once() {
     assert_eq!(revoked.status, 204);
     assert_eq!(stage.call("GET", path, Some(&otto), None).await.status, 401);
 }
+
+/// The cursor of a list must not tell what the list does not show.
+#[tokio::test]
+async fn a_tenant_learns_nothing_of_other_domains() {
+    let stage = stage().await;
+    let vera = stage.user("vera", "red", Role::Viewer).await;
+    let list = async |path: &str| stage.call("GET", path, Some(&vera), None).await.body;
+    let mut page = list("/api/v1/domains?limit=1").await;
+    assert_eq!((page["items"][0]["name"].as_str(), page.get("next")), (Some("red"), None), "{page}");
+    let both = json!({"domains": {"red": "viewer", "default": "viewer"}});
+    stage.call("PUT", "/api/v1/users/local:vera", Some(KEY), Some(both)).await;
+    page = list("/api/v1/domains?limit=1").await;
+    assert_eq!(page["items"][0]["name"], "default");
+    page = list(&format!("/api/v1/domains?limit=1&cursor={}", page["next"].as_str().unwrap())).await;
+    assert_eq!((page["items"][0]["name"].as_str(), page.get("next")), (Some("red"), None));
+}

@@ -50,6 +50,8 @@ async fn whatever_is_wrong_gets_a_clear_problem_and_stores_nothing() {
         (413, "", raw(&stage, json_type, large).await),
         (415, "", raw(&stage, Some("text/plain"), job("x").to_string()).await),
         (415, "", raw(&stage, None, job("x").to_string()).await),
+        (422, "", raw(&stage, json_type, "[]").await),
+        (422, "/input", stage.post(JOBS, json!({"jobName": "x", "input": ["noop", {}]})).await),
         (422, "", raw(&stage, json_type, format!("{{\"jobName\": {deep}}}")).await),
         (
             422,
@@ -213,8 +215,29 @@ async fn a_session_carries_no_more_than_the_key_it_was_made_from() {
         .body(Body::from(job("x").to_string()))
         .unwrap();
     assert_eq!(stage.send(request).await.status, 403);
-    let request = Request::get(JOBS).header(header::COOKIE, &cookie).body(Body::empty()).unwrap();
-    assert_eq!(stage.send(request).await.status, 200);
+    let look = || Request::get(JOBS).header(header::COOKIE, &cookie).body(Body::empty()).unwrap();
+    assert_eq!(stage.send(look()).await.status, 200);
+    let session_key = cookie.split_once('=').unwrap().1;
+    let another = stage.call_json("/api/v1/session", json!({"api_key": session_key})).await;
+    assert_eq!(another.status, 403, "a session makes no other");
+    let id = made.body["info"]["id"].as_str().unwrap();
+    let revoked =
+        stage.call("DELETE", &format!("/api/v1/users/local:admin/keys/{id}"), Some(KEY), None).await;
+    assert_eq!(revoked.status, 204);
+    assert_eq!(stage.send(look()).await.status, 401, "it ends with its key");
+}
+
+#[tokio::test]
+async fn a_session_ends_no_later_than_its_key() {
+    let stage = stage().await;
+    let soon = stage.surroundings.now().plus(std::time::Duration::from_secs(60)).to_date();
+    let new = json!({"name": "short", "expires": soon.to_string()});
+    let made = stage.post("/api/v1/users/local:admin/keys", new).await;
+    stage.call_json("/api/v1/session", json!({"api_key": made.body["key"]})).await;
+    let keys = stage.get("/api/v1/users/local:admin/keys").await.body;
+    let session =
+        keys["items"].as_array().unwrap().iter().find(|key| key["session"] == true).unwrap().clone();
+    assert_eq!(session["expires"], json!(soon.to_string()));
 }
 
 #[tokio::test]

@@ -14,7 +14,11 @@ use stage::{Stage, stage};
 use tower::ServiceExt as _;
 
 async fn listen(stage: &Stage, path: &str) -> BodyDataStream {
-    let request = Request::get(path).header(header::AUTHORIZATION, format!("Bearer {KEY}"));
+    listen_as(stage, path, KEY).await
+}
+
+async fn listen_as(stage: &Stage, path: &str, key: &str) -> BodyDataStream {
+    let request = Request::get(path).header(header::AUTHORIZATION, format!("Bearer {key}"));
     let response = stage.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
@@ -76,4 +80,21 @@ async fn a_flood_becomes_one_reload() {
         _ = until(&mut stream, "reload", |_| true) => {}
         () = flood => {}
     }
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_key_it_was_opened_with() {
+    let stage = stage().await;
+    let bob = stage.user("bob", "red", rota_model::user::Role::Viewer).await;
+    let mut stream = listen_as(&stage, "/api/v1/domains/red/events", &bob).await;
+    let gone = stage.call("DELETE", "/api/v1/users/local:bob", Some(KEY), None).await;
+    assert_eq!(gone.status, 204);
+    stage.post("/api/v1/domains/red/jobs", json!({"jobName": "secret", "input": {"type": "noop"}})).await;
+    let mut rest = String::new();
+    while let Some(chunk) =
+        tokio::time::timeout(Duration::from_secs(20), stream.next()).await.expect("it ends")
+    {
+        rest.push_str(&String::from_utf8_lossy(&chunk.unwrap()));
+    }
+    assert!(!rest.contains("secret"), "{rest}");
 }

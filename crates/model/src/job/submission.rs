@@ -10,6 +10,7 @@ use crate::domain::Domain;
 use crate::ids::{JobId, NodeId};
 use crate::job::{Job, JobInput, JobStatus, Reserved, section_of};
 use crate::metadata::Metadata;
+use crate::object_only::object_only;
 use crate::time::UnixMillis;
 
 pub const DEFAULT_PRIORITY: u8 = 5;
@@ -24,6 +25,7 @@ pub const MAX_WAITING_FOR: usize = 100;
 pub struct NewJob {
     #[schema(min_length = 1, max_length = 200, example = "first job")]
     pub job_name: String,
+    #[serde(deserialize_with = "object_only")]
     pub input: NewInput,
     /// 0 to 9, 9 the most urgent; 5 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,6 +57,12 @@ pub struct NewInput {
     #[serde(default = "empty_object")]
     #[schema(value_type = Object, example = json!({"millis": 200}))]
     pub payload: Value,
+}
+
+/// The same object whatever the order in which its fields were written.
+fn sorted(mut value: Value) -> Value {
+    value.sort_all_objects();
+    value
 }
 
 fn empty_object() -> Value {
@@ -109,7 +117,7 @@ impl NewJob {
     /// A fingerprint of the submission. A repeat under the same idempotency key has the same one; another submission
     /// under that key is told apart by it.
     pub fn digest(&self) -> String {
-        let text = serde_json::to_vec(self).unwrap_or_default();
+        let text = serde_json::to_value(self).map(sorted).unwrap_or_default().to_string();
         Sha256::digest(&text).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
     }
 

@@ -19,6 +19,13 @@ pub const KEY_PREFIX: &str = "rota_";
 #[serde(transparent)]
 pub struct KeyHash(String);
 
+/// Enough to tell keys apart in a log.
+impl std::fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KeyHash({}…)", self.key_id())
+    }
+}
+
 impl KeyHash {
     pub fn of(key: &str) -> Self {
         Self(
@@ -52,6 +59,9 @@ pub struct KeyInfo {
     pub hint: String,
     #[schema(value_type = String, format = "date-time")]
     pub created: jiff::Timestamp,
+    /// The key that a session was made from: it ends with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// Made by a browser that signed in.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub session: bool,
@@ -108,6 +118,7 @@ impl NewKey {
             name: self.name,
             hint: format!("{}…", key.chars().take(KEY_PREFIX.len() + 4).collect::<String>()),
             created: now,
+            parent: None,
             session: false,
             expires: self.expires,
             domain: self.domain,

@@ -24,8 +24,7 @@ pub(crate) async fn list(
     Extension(caller): Extension<Caller>,
     QueryOf(page): QueryOf<PageQuery>,
 ) -> Result<Json<List<DomainDocument>>, Problem> {
-    let (mut domains, next) = app.accounts.domains(page.limit()?, page.cursor()?).await?;
-    domains.retain(|domain| caller.rights.role_in(&domain.name).is_some());
+    let (domains, next) = app.accounts.domains(&caller.rights, page.limit()?, page.cursor()?).await?;
     Ok(Json(List::new(domains, next.as_ref())))
 }
 

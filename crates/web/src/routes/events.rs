@@ -6,20 +6,25 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures::{Stream, StreamExt as _, stream};
 use rota_model::domain::Domain;
+use rota_model::user::{Rights, Role};
 use rota_store::hints::{Changes, News};
 use serde::Serialize;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::extract::PathOf;
 use crate::problem::Problem;
 
 const GATHER: Duration = Duration::from_millis(250);
+/// How long a quiet stream goes on before its key is looked at again.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// More changes than this in one moment are not sent one by one.
 const MAX_AT_ONCE: usize = 100;
 
@@ -31,10 +36,13 @@ const MAX_AT_ONCE: usize = 100;
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn of_domain(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     PathOf(domain): PathOf<Domain>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = app.desk.changes();
-    stream_of(Arc::clone(&app), changes, move |ids| {
+    let of = domain.clone();
+    let may_see = move |rights: &Rights| rights.role_in(&of) >= Some(Role::Viewer);
+    stream_of(Arc::clone(&app), changes, caller, may_see, move |ids| {
         let (app, domain) = (Arc::clone(&app), domain.clone());
         async move {
             let jobs = app.desk.get_all(&domain, ids).await.ok()?;
@@ -50,39 +58,57 @@ pub(crate) async fn of_domain(
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn of_installation(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = app.fleet.changes();
-    stream_of(Arc::clone(&app), changes, move |ids| {
-        let app = Arc::clone(&app);
-        async move {
-            let nodes = app.fleet.all().await.ok()?;
-            let changed = nodes.iter().filter(|node| ids.contains(&node.id.to_string()));
-            Some(changed.map(|node| event("node", node)).collect())
-        }
-    })
+    stream_of(
+        Arc::clone(&app),
+        changes,
+        caller,
+        |rights| rights.installation,
+        move |ids| {
+            let app = Arc::clone(&app);
+            async move {
+                let nodes = app.fleet.all().await.ok()?;
+                let changed = nodes.iter().filter(|node| ids.contains(&node.id.to_string()));
+                Some(changed.map(|node| event("node", node)).collect())
+            }
+        },
+    )
 }
 
-/// What changed, looked up and sent, until the process stops.
+/// What changed, looked up and sent, until the process stops or the caller may no longer see it.
 fn stream_of<F>(
     app: Arc<App>,
     changes: Changes,
+    caller: Caller,
+    may_see: impl Fn(&Rights) -> bool + Send + 'static,
     look_up: impl Fn(Vec<String>) -> F + Send + 'static,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>>
 where
     F: Future<Output = Option<Vec<Event>>> + Send + 'static,
 {
     let stop = app.stop.clone();
-    let moments = stream::unfold(changes, |mut changes| async move {
-        let moment = gather(&mut changes).await?;
-        Some((moment, changes))
+    let moments = stream::unfold((changes, may_see), move |(mut changes, may_see)| {
+        let (app, key) = (Arc::clone(&app), caller.key.clone());
+        async move {
+            let moment = gather(&mut changes).await?;
+            let caller = app.accounts.authenticate(&key).await.ok().flatten()?;
+            may_see(&caller.rights).then_some((moment, (changes, may_see)))
+        }
     });
     let events = moments
         .then(move |moment| {
-            let looked_up = moment.map(&look_up);
+            let looked_up = match moment {
+                Moment::Quiet => None,
+                Moment::Of(ids) => Some(Ok(look_up(ids))),
+                Moment::TooMuch => Some(Err(())),
+            };
             async move {
                 match looked_up {
-                    Some(found) => found.await.unwrap_or_else(|| vec![reload()]),
-                    None => vec![reload()],
+                    None => Vec::new(),
+                    Some(Ok(found)) => found.await.unwrap_or_else(|| vec![reload()]),
+                    Some(Err(())) => vec![reload()],
                 }
             }
         })
@@ -92,17 +118,27 @@ where
     Sse::new(opened.chain(events).take_until(stop.cancelled_owned())).keep_alive(KeepAlive::default())
 }
 
-/// The ids that changed within a moment; `Some(None)` if too many did or hints were lost.
-async fn gather(changes: &mut Changes) -> Option<Option<Vec<String>>> {
+/// What happened within a moment.
+enum Moment {
+    Quiet,
+    Of(Vec<String>),
+    /// Too many changed, or hints were lost.
+    TooMuch,
+}
+
+/// What happens next; after a while of quiet, that it is quiet. None if the store is closed.
+async fn gather(changes: &mut Changes) -> Option<Moment> {
     let mut ids = BTreeSet::new();
-    let mut complete = take(changes.next().await, &mut ids)?;
+    let Ok(first) = timeout(ASK_AGAIN, changes.next()).await else { return Some(Moment::Quiet) };
+    let mut complete = take(first, &mut ids)?;
     let end = Instant::now() + GATHER;
     // The time is looked at each round: where there is always news, waiting for it never times out.
     while Instant::now() < end {
         let Ok(news) = timeout_at(end, changes.next()).await else { break };
         complete &= take(news, &mut ids)?;
     }
-    Some((complete && ids.len() <= MAX_AT_ONCE).then(|| ids.into_iter().collect()))
+    let few = complete && ids.len() <= MAX_AT_ONCE;
+    Some(if few { Moment::Of(ids.into_iter().collect()) } else { Moment::TooMuch })
 }
 
 fn take(news: News, ids: &mut BTreeSet<String>) -> Option<bool> {

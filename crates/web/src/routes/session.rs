@@ -62,13 +62,18 @@ pub(crate) async fn sign_in(
     JsonBody(with): JsonBody<SignIn>,
 ) -> Result<impl IntoResponse, Problem> {
     let refused = |detail: &str| Problem::new(Kind::UNAUTHENTICATED, detail);
-    let (user, limits) = match (with.api_key, with.code) {
+    let (user, from) = match (with.api_key, with.code) {
         (Some(key), None) => {
             let caller = app.accounts.authenticate(&KeyHash::of(&key)).await?;
             let caller =
                 caller.ok_or_else(|| refused("this key is not known here: it may have been revoked"))?;
-            let limits = app.accounts.key_info(&caller.user, &caller.key_id).await?;
-            (caller.user, limits)
+            let from = app.accounts.key_info(&caller.user, caller.key.key_id()).await?;
+            let from = from.ok_or_else(|| refused("this key was revoked"))?;
+            if from.session {
+                let detail = "a session cannot make another: sign in with an API key";
+                return Err(Problem::new(Kind::FORBIDDEN, detail));
+            }
+            (caller.user, Some(from))
         }
         (None, Some(code)) if app.sign_in_code.redeem(&code) => (UserId::first_administrator(), None),
         (None, Some(_)) => {
@@ -78,7 +83,7 @@ pub(crate) async fn sign_in(
         }
         _ => return Err(Problem::new(Kind::INVALID, "send either api_key or code")),
     };
-    let key = app.accounts.create_session(&user, limits.as_ref()).await?;
+    let key = app.accounts.create_session(&user, from.as_ref()).await?;
     let key = key.ok_or_else(|| refused("the user of this key is gone"))?;
     let caller = app.accounts.authenticate(&KeyHash::of(&key)).await?;
     let caller = caller.ok_or_else(|| refused("the user of this key is gone"))?;
@@ -95,8 +100,8 @@ pub(crate) async fn sign_out(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
-    if session(&headers).is_some_and(|key| KeyHash::of(key).key_id() == caller.key_id) {
-        app.accounts.revoke_key(&caller.user, &caller.key_id).await?;
+    if session(&headers).is_some_and(|key| KeyHash::of(key) == caller.key) {
+        app.accounts.revoke_key(&caller.user, caller.key.key_id()).await?;
     }
     Ok((StatusCode::NO_CONTENT, cookie("", 0)))
 }
@@ -109,7 +114,7 @@ fn cookie(key: &str, seconds: u64) -> [(HeaderName, String); 1] {
 async fn describe(app: &App, user: UserId, rights: &Rights) -> Result<Session, Problem> {
     let (mut domains, mut after) = (Vec::new(), None);
     loop {
-        let (page, next) = app.accounts.domains(1_000, after).await?;
+        let (page, next) = app.accounts.domains(rights, 1_000, after).await?;
         let with_role = page.into_iter().filter_map(|domain| {
             let role = rights.role_in(&domain.name)?;
             Some(DomainRole { name: domain.name, role })
