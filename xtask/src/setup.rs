@@ -15,11 +15,40 @@ const COMPONENTS: [Component; 2] = [
     Component { name: "clippy", subcommand: "clippy", debian_package: "rust-clippy" },
 ];
 
+/// A program that tests start, and the Debian package that brings it.
+struct Program {
+    name: &'static str,
+    debian_package: &'static str,
+}
+
+/// The commands of the README are run by a test, in a shell.
+const PROGRAMS: [Program; 2] =
+    [Program { name: "bash", debian_package: "bash" }, Program { name: "curl", debian_package: "curl" }];
+
 /// Says whether everything is there in the end.
 pub(crate) fn run() -> bool {
     // Each is tried, so that a person hears of everything that is missing at once.
-    let missing = COMPONENTS.iter().filter(|component| !provide(component)).count();
-    missing == 0
+    let components = COMPONENTS.iter().filter(|component| !provide(component)).count();
+    let programs = PROGRAMS.iter().filter(|program| !install(program)).count();
+    components + programs == 0
+}
+
+fn install(program: &Program) -> bool {
+    let Program { name, debian_package } = program;
+    if Invocation::new(name, ["--version"]).works() {
+        println!("{name} is there");
+        return true;
+    }
+    let install = ["install", "--yes", "--no-install-recommends", debian_package];
+    let installed = Invocation::new("apt-get", ["--version"]).works()
+        && Invocation::new("apt-get", ["update"]).run()
+        && Invocation::new("apt-get", install).run();
+    if !installed {
+        eprintln!(
+            "{name} is missing and could not be installed: install it (on Debian, as root: {debian_package})"
+        );
+    }
+    installed
 }
 
 fn provide(component: &Component) -> bool {

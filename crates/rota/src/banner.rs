@@ -14,11 +14,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) kept: Option<PathBuf>,
 }
 
-pub(crate) fn print(facts: &Facts<'_>) {
-    println!("{}", text(facts));
-}
-
-fn text(facts: &Facts<'_>) -> String {
+pub(crate) fn text(facts: &Facts<'_>) -> String {
     let Facts { address, config, code, first_key, kept } = facts;
     let mut lines = vec![
         format!("Rota {} is up.", env!("CARGO_PKG_VERSION")),

@@ -1,6 +1,7 @@
 //! What happens once in the life of an installation: the first domain, the first administrator and its key, and a
 //! first job to look at.
 
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use rota_engine::desk::JobDesk;
@@ -28,7 +29,7 @@ pub(crate) async fn administrator(
     accounts: &Accounts,
     surroundings: &Surroundings,
 ) -> Result<Option<FirstKey>, Failure> {
-    if accounts.has_administrator().await? {
+    if accounts.has_users().await? {
         return Ok(None);
     }
     let first = match std::env::var(KEY_VARIABLE) {
@@ -58,15 +59,24 @@ pub(crate) async fn job(desk: &JobDesk) -> Result<(), Failure> {
 /// The id of the node that lives in this folder: made once, kept beside the store.
 pub(crate) fn node_id(folder: &Path, surroundings: &Surroundings) -> Result<NodeId, Failure> {
     let path = folder.join("node-id");
-    if let Ok(text) = std::fs::read_to_string(&path) {
-        let known = text.trim().parse::<NodeId>();
-        return known
-            .map_err(|_| Failure::new(Exit::Unreachable, format!("{} holds no node id", path.display())));
+    let failed = |why: &str| Failure::new(Exit::Unreachable, format!("{} {why}", path.display()));
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            return text.trim().parse().map_err(|_| failed("holds no node id: remove it to get a new one"));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(&format!("cannot be read: {error}"))),
     }
     let id = NodeId::rising(surroundings.now(), &surroundings.randomness());
-    let written = std::fs::write(&path, format!("{id}\n"));
-    written.map_err(|why| {
-        Failure::new(Exit::Unreachable, format!("{} cannot be written: {why}", path.display()))
-    })?;
+    write_whole(&path, &format!("{id}\n")).map_err(|error| failed(&format!("cannot be written: {error}")))?;
     Ok(id)
+}
+
+/// The file is there with its whole content, or it is not there.
+fn write_whole(path: &Path, content: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(content.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map(|_| ()).map_err(|error| error.error)
 }

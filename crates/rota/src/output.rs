@@ -127,7 +127,7 @@ fn to_json(document: &impl Serialize, pretty: bool) -> Result<String, Failure> {
     text.map_err(|error| Failure::new(Exit::Failed, format!("the answer cannot be written as JSON: {error}")))
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let printed = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
     printed.map_err(|error| match error.kind() {

@@ -48,6 +48,28 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_recorded_twice() {
     assert!(lost > 0, "the kills hit running jobs");
 }
 
+/// Also before it is up: whatever the first start had made by then, the next one goes on from it.
+#[test]
+fn a_first_start_that_is_killed_can_be_repeated() {
+    let mut dice = StdRng::seed_from_u64(seed());
+    for _ in 0..25 {
+        let home = Home::new(env!("CARGO_BIN_EXE_rota"));
+        let mut first = home.command();
+        first
+            .args(["up", "--listen", "127.0.0.1:0", "--data"])
+            .arg(home.data())
+            .env("ROTA_BOOTSTRAP_KEY", KEY);
+        let mut first = first.stdout(std::process::Stdio::null()).spawn().unwrap();
+        while !home.data().join("rota.db").exists() {
+            std::hint::spin_loop();
+        }
+        std::thread::sleep(Duration::from_micros(dice.random_range(0..20_000)));
+        first.kill().unwrap();
+        first.wait().unwrap();
+        drop(home.up());
+    }
+}
+
 fn check(job: &Job, millis: u64) {
     let case = serde_json::to_string(job).unwrap();
     assert_eq!(job.status, JobStatus::Successful, "{case}");

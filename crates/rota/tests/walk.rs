@@ -1,7 +1,8 @@
 //! The real program, used as a person would: one job from the command line to its result, and every way to be told no.
 #![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
-use std::process::Output;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use rota_testkit::process::{Home, KEY};
@@ -144,6 +145,21 @@ fn a_folder_that_cannot_be_used_is_told_so() {
     assert!(complaint(&typo).contains("ROTA_LISTEN"), "{}", complaint(&typo));
 }
 
+/// A browser that follows events.
+fn listen(url: &str) -> impl Read + use<> {
+    let address = url.trim_start_matches("http://");
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let path = "/api/v1/domains/default/events";
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {KEY}\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(stream);
+    let mut line = String::new();
+    while !line.contains("listening") {
+        line.clear();
+        assert_ne!(lines.read_line(&mut line).unwrap(), 0);
+    }
+    lines
+}
+
 #[test]
 fn ctrl_c_stops_it_within_a_second_and_a_running_job_is_given_back() {
     let home = home();
@@ -151,7 +167,14 @@ fn ctrl_c_stops_it_within_a_second_and_a_running_job_is_given_back() {
     let job = json(&home.run(&["job", "submit", "wait", "--payload", r#"{"millis": 600000}"#]));
     let id = job["jobId"].as_str().unwrap().to_owned();
     while json(&home.run(&["job", "show", &id]))["status"] != "STARTED" {}
+    let mut waiting = home.command();
+    let mut waiting = waiting.args(["job", "show", &id, "--wait"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut listening = listen(&rota.url);
     let (status, took) = rota.interrupt();
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
+    let mut rest = String::new();
+    let _ = listening.read_to_string(&mut rest);
     assert!(status.success());
     assert!(took < Duration::from_secs(1), "{took:?}");
     let rota = home.up();
@@ -205,4 +228,25 @@ fn an_administrator_who_lost_the_key_gets_back_in() {
     let who =
         json(&whoami.env("ROTA_API_KEY", key).env("ROTA_URL", &rota.url).arg("whoami").output().unwrap());
     assert_eq!(who["user"], "local:admin");
+}
+
+/// A key in the environment is for the first start alone: who was removed does not come back with it.
+#[test]
+fn a_removed_administrator_stays_removed() {
+    let home = home();
+    let rota = home.up();
+    json(&home.run(&["user", "create", "local:boss", "--installation-admin"]));
+    let key = json(&home.run(&["key", "create", "boss", "--user", "local:boss"]))["key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let run_as = |url: &str, key: &str, arguments: &[&str]| {
+        home.command().env("ROTA_API_KEY", key).env("ROTA_URL", url).args(arguments).output().unwrap()
+    };
+    let deleted = run_as(&rota.url, &key, &["user", "delete", "local:admin", "--yes"]);
+    assert_eq!(code(&deleted), 0, "{}", complaint(&deleted));
+    rota.kill();
+    let rota = home.up();
+    assert_eq!(code(&run_as(&rota.url, KEY, &["whoami"])), 6);
+    assert_eq!(code(&run_as(&rota.url, &key, &["whoami"])), 0);
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
@@ -13,13 +14,14 @@ use rota_web::accounts::Accounts;
 use rota_web::app::App;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::clock::surroundings;
 use crate::config::Config;
 pub(crate) use crate::config::UpArgs;
 use crate::exit::{Exit, Failure};
 use crate::first_start::{self, FirstKey};
-use crate::{banner, credentials};
+use crate::{banner, credentials, output};
 
 pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
     log_to_stderr();
@@ -35,27 +37,38 @@ pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
     let address = display_address(address);
     let code = started.app.sign_in_code.issue(&surroundings);
     let kept = keep_key(&address, started.first_key.as_ref());
-    banner::print(&banner::Facts {
+    let banner = banner::text(&banner::Facts {
         address: &address,
         config: &config,
         code: &code,
         first_key: &started.first_key,
         kept,
     });
-
-    let node = tokio::spawn(started.node.run(stop.clone()));
-    let web = tokio::spawn(rota_web::server::serve(listener, started.app));
-    until_told(&stop).await;
-    let (node, web) = tokio::join!(node, web);
-    drop(store);
-    if node.is_err() || !matches!(web, Ok(Ok(()))) {
-        return Err(Failure::new(
-            Exit::Unreachable,
-            "Rota did not stop cleanly; nothing acknowledged is lost",
-        ));
+    if let Err(failure) = output::print(&banner) {
+        tracing::warn!("nobody reads the address of the page: {}", failure.message);
     }
-    Ok(())
+
+    let parts = TaskTracker::new();
+    let node = parts.spawn(started.node.run(stop.clone()));
+    let web = parts.spawn(rota_web::server::serve(listener, started.app));
+    parts.close();
+    let told = tokio::select! {
+        () = told() => true,
+        // Neither ends by itself: whatever did, the rest must not go on as if nothing had happened.
+        _ = node => false,
+        _ = web => false,
+    };
+    stop.cancel();
+    end_at_the_second_signal();
+    let in_time = tokio::time::timeout(STOP, parts.wait()).await.is_ok();
+    if told && in_time {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Unreachable, "Rota did not stop in order; nothing acknowledged is lost"))
 }
+
+/// How long everything together may take to stop.
+const STOP: Duration = Duration::from_millis(800);
 
 struct Started {
     node: Node,
@@ -131,16 +144,14 @@ fn keep_key(address: &str, first: Option<&FirstKey>) -> Option<std::path::PathBu
     })
 }
 
-/// Until Ctrl-C or a request to terminate; a second one ends the process at once.
-async fn until_told(stop: &CancellationToken) {
-    told().await;
-    stop.cancel();
+fn end_at_the_second_signal() {
     tokio::spawn(async {
         told().await;
         std::process::exit(130);
     });
 }
 
+/// Until Ctrl-C or a request to terminate.
 async fn told() {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate());
