@@ -116,7 +116,8 @@ fn doc_tests() -> Invocation {
 }
 
 fn docs() -> Invocation {
-    Invocation::cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings")
+    Invocation::cargo(["doc", "--workspace", "--no-deps", "--document-private-items"])
+        .env("RUSTDOCFLAGS", "-D warnings")
 }
 
 #[cfg(test)]
@@ -150,7 +151,10 @@ mod tests {
 
     #[test]
     fn broken_links_fail_the_documentation() {
-        assert_eq!(docs().to_string(), "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps");
+        assert_eq!(
+            docs().to_string(),
+            "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items"
+        );
     }
 
     #[test]

@@ -176,3 +176,13 @@ fn the_examples_of_state_are_valid_as_they_stand() {
         assert!(validator.is_valid(&example(text)), "{text}");
     }
 }
+
+/// Seed 004 spells one field differently; what Rota writes holds everything else that its schema asks for.
+#[test]
+fn what_rota_writes_for_state_is_valid_by_seed_004_but_for_one_spelling() {
+    let validator = jsonschema::validator_for(&schema(STATE_OF_SEED_004)).unwrap();
+    let mut written = filled::document("state");
+    assert!(!validator.is_valid(&written));
+    rename(&mut written, "jobQueueSection", "job_queue_section");
+    assert!(validator.is_valid(&written));
+}
