@@ -132,7 +132,7 @@ impl JobDesk {
         let waiter = self.waiters.register(id);
         loop {
             // Listening begins before looking, so that a change in between is not missed.
-            let next_change = waiter.changed.notified();
+            let next_change = waiter.changed();
             let found = self.jobs.get(domain, id).await?;
             let ended = found.as_ref().is_none_or(|job| job.document.status.is_terminal());
             if ended || Instant::now() >= deadline {

@@ -76,13 +76,17 @@ impl Node {
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(mut self, stop: CancellationToken) {
-        let waiters = tokio::spawn(self.waiters.clone().run(self.jobs.changes()));
+        let mut waiters = tokio::spawn(self.waiters.clone().run(self.jobs.changes()));
         let mut work = tokio::spawn(Arc::clone(&self.processor).run(stop.clone()));
         let mut tick = tokio::time::interval(HEARTBEAT);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = tick.tick() => self.beat().await,
+                _ = &mut waiters => {
+                    tracing::error!("nobody passes hints on to those who wait; the node stops");
+                    break;
+                }
                 // It ends when told to, or by a fault of its own: then the node must not go on as if it worked.
                 ended = &mut work => {
                     if ended.is_err() {
@@ -91,6 +95,10 @@ impl Node {
                     break;
                 }
             }
+        }
+        stop.cancel();
+        if !work.is_finished() {
+            let _ = work.await;
         }
         waiters.abort();
         if let Ok(Err(error)) = tokio::time::timeout(Duration::from_secs(1), self.membership.leave()).await {

@@ -239,14 +239,21 @@ impl Processor {
     pub async fn take_over(&self, alive: &BTreeSet<Incarnation>) -> Result<usize, StoreError> {
         let (mut taken, mut after) = (0, None);
         loop {
-            let (started, next) = self.jobs.started(after).await?;
-            for job in started {
+            let started = self.jobs.started(after).await?;
+            for job in started.jobs {
                 taken += usize::from(self.take_over_one(&job, alive).await?);
             }
-            if next.is_none() {
+            for job in started.unreadable {
+                // A live node of a newer version may well understand what it runs. We run nothing that we cannot read.
+                let elsewhere = |owner| owner != self.holder.incarnation && alive.contains(&owner);
+                if !job.owner.is_some_and(elsewhere) {
+                    self.jobs.set_aside(job, self.surroundings.now()).await?;
+                }
+            }
+            if started.next.is_none() {
                 return Ok(taken);
             }
-            after = next;
+            after = started.next;
         }
     }
 

@@ -14,14 +14,29 @@ type ById = HashMap<String, Arc<Notify>>;
 pub(crate) struct Waiter {
     waiters: Waiters,
     id: String,
-    pub(crate) changed: Arc<Notify>,
+    /// There until dropped.
+    changed: Option<Arc<Notify>>,
+}
+
+impl Waiter {
+    /// Until the job changes; counted from the call, not from the first poll.
+    pub(crate) fn changed(&self) -> impl Future<Output = ()> + use<> {
+        let notified = self.changed.clone().map(Notify::notified_owned);
+        async move {
+            match notified {
+                Some(notified) => notified.await,
+                None => std::future::pending().await,
+            }
+        }
+    }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
         let mut by_id = self.waiters.lock();
-        // The map holds one, and this is the other: nobody else waits for the job.
-        if Arc::strong_count(&self.changed) == 2 {
+        // Ours goes while the map is ours: then the map's own is the last if nobody else waits.
+        self.changed = None;
+        if by_id.get(&self.id).is_some_and(|notify| Arc::strong_count(notify) == 1) {
             by_id.remove(&self.id);
         }
     }
@@ -36,7 +51,7 @@ impl Waiters {
     /// Something to be woken by when the job changes, for as long as it is held.
     pub(crate) fn register(&self, id: JobId) -> Waiter {
         let id = id.to_string();
-        let changed = Arc::clone(self.lock().entry(id.clone()).or_default());
+        let changed = Some(Arc::clone(self.lock().entry(id.clone()).or_default()));
         Waiter { waiters: self.clone(), id, changed }
     }
 

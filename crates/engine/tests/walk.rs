@@ -216,8 +216,10 @@ async fn a_claim_whose_answer_was_lost_is_given_back() {
 async fn a_whole_number_may_be_spelled_as_a_float() {
     let stage = Stage::new();
     let node = stage.node("one", 4).await;
+    let zero = submit(&node, NewJob::new("a job", "wait", json!({"millis": -0.0}))).await;
     let id = submit(&node, NewJob::new("a job", "wait", json!({"millis": 1e2}))).await;
     let (job, ..) = ended(node, id).await;
+    assert_eq!(stage.jobs().get_any(zero).await.unwrap().unwrap().document.status, JobStatus::Successful);
     assert_eq!((job.status, job.result.get("waitedMillis")), (JobStatus::Successful, Some(&json!(100))));
 }
 
@@ -231,12 +233,29 @@ async fn a_job_that_cannot_be_decoded_is_set_aside() {
     let key = rota_store::seam::Key::new(&rota_store::collection::JOBS, "bad");
     let body = bad.as_object().unwrap().clone();
     stage.store.write(vec![rota_store::seam::Write::Create { key: key.clone(), body }]).await.unwrap();
+    // And one that a node had in hand when it died.
+    let mut held = bad.as_object().unwrap().clone();
+    held.extend([
+        ("status".to_owned(), json!("STARTED")),
+        ("owner".to_owned(), json!(Incarnation::derived(&["dead"]))),
+    ]);
+    let held_key = rota_store::seam::Key::new(&rota_store::collection::JOBS, "held");
+    stage
+        .store
+        .write(vec![rota_store::seam::Write::Create { key: held_key.clone(), body: held }])
+        .await
+        .unwrap();
     let id = submit(&node, wait(1)).await;
     let (job, ..) = ended(node, id).await;
     assert_eq!(job.status, JobStatus::Successful);
-    let set_aside = Value::Object(stage.store.read(vec![key]).await.unwrap().remove(0).unwrap().body);
-    assert_eq!((&set_aside["status"], set_aside.get("owner")), (&json!("ERROR"), None));
-    assert!(set_aside["result"]["error"].as_str().unwrap().starts_with("read jobs/bad:"), "{set_aside}");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    for key in [key, held_key] {
+        let set_aside =
+            Value::Object(stage.store.read(vec![key.clone()]).await.unwrap().remove(0).unwrap().body);
+        assert_eq!((&set_aside["status"], set_aside.get("owner")), (&json!("ERROR"), None));
+        let error = set_aside["result"]["error"].as_str().unwrap();
+        assert!(error.starts_with(&format!("read jobs/{}:", key.id)), "{set_aside}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,9 @@ pub struct Settings {
     /// The oldest version of a program that understands what is stored (rule 20): additive changes keep it.
     pub oldest_reader: u32,
     pub created: jiff::Timestamp,
+    /// Whether the first administrator was made. It is made once, whoever is removed later.
+    #[serde(default)]
+    pub bootstrapped: bool,
     #[serde(flatten)]
     pub extra: Extra,
 }
@@ -30,6 +33,7 @@ impl Settings {
             schema: SCHEMA,
             oldest_reader: SCHEMA,
             created: now,
+            bootstrapped: false,
             extra: Extra::new(),
         }
     }

@@ -21,8 +21,8 @@ pub use key::{KEY_PREFIX, KeyHash, KeyInfo, MIN_KEY_CHARS, NewKey, check_given_k
 
 /// How many keys a user may hold.
 pub const MAX_KEYS: usize = 200;
-/// In how many browsers a user may be signed in.
-pub const MAX_SESSIONS: usize = 20;
+/// In how many browsers one may be signed in with one key.
+pub const MAX_SESSIONS: usize = 10;
 /// How many domains a user may enter.
 pub const MAX_DOMAINS: usize = 1_000;
 
@@ -214,7 +214,7 @@ impl User {
             self.remove_key(&id);
         }
         if key.session {
-            self.make_room_for_a_session();
+            self.make_room_for_a_session(key.parent.as_deref());
         } else if self.keys.iter().filter(|key| !key.session).count() >= MAX_KEYS {
             return Err(Invalid::one("", format!("a user holds at most {MAX_KEYS} keys: revoke one first")));
         }
@@ -223,10 +223,14 @@ impl User {
         Ok(())
     }
 
-    /// Browsers never take the place of keys: of too many sessions the oldest ends.
-    fn make_room_for_a_session(&mut self) {
-        let sessions: Vec<String> =
-            self.keys.iter().filter(|key| key.session).map(|key| key.id.clone()).collect();
+    /// Of too many sessions of one key the oldest ends. Sessions never take the place of keys, nor of another key's.
+    fn make_room_for_a_session(&mut self, parent: Option<&str>) {
+        let sessions: Vec<String> = self
+            .keys
+            .iter()
+            .filter(|key| key.session && key.parent.as_deref() == parent)
+            .map(|key| key.id.clone())
+            .collect();
         let surplus = (sessions.len() + 1).saturating_sub(MAX_SESSIONS);
         for id in sessions.iter().take(surplus) {
             self.remove_key(id);

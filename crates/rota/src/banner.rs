@@ -1,6 +1,6 @@
 //! What a person sees when Rota has started.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::config::Config;
 use crate::first_start::FirstKey;
@@ -10,8 +10,16 @@ pub(crate) struct Facts<'a> {
     pub(crate) config: &'a Config,
     pub(crate) code: &'a str,
     pub(crate) first_key: &'a Option<FirstKey>,
-    /// Where the key is kept for the command line.
-    pub(crate) kept: Option<PathBuf>,
+    pub(crate) kept: &'a Kept,
+}
+
+/// Where the command line finds a key for this address.
+pub(crate) enum Kept {
+    /// It was put there just now.
+    In(PathBuf),
+    /// It is there from before.
+    Before,
+    Nowhere,
 }
 
 pub(crate) fn text(facts: &Facts<'_>) -> String {
@@ -24,8 +32,14 @@ pub(crate) fn text(facts: &Facts<'_>) -> String {
         format!("  API    {address}/api/v1"),
         format!("  data   {}", config.data.display()),
     ];
-    if let Some(first) = first_key {
-        lines.extend(key_lines(first, kept.as_deref()));
+    match (first_key, kept) {
+        (Some(first), kept) => lines.extend(key_lines(first, kept)),
+        (None, Kept::Nowhere) => {
+            lines.push(
+                "  key    none is kept for the command line: `rota login`, or `rota key recover`".to_owned(),
+            );
+        }
+        (None, _) => {}
     }
     if !config.listen.ip().is_loopback() {
         lines.push(format!("  note   {} is open to the network, and not encrypted", config.listen));
@@ -36,7 +50,7 @@ pub(crate) fn text(facts: &Facts<'_>) -> String {
     lines.join("\n")
 }
 
-fn key_lines(first: &FirstKey, kept: Option<&Path>) -> Vec<String> {
+fn key_lines(first: &FirstKey, kept: &Kept) -> Vec<String> {
     let mut lines = Vec::new();
     if first.given {
         lines.push("  key    the one in ROTA_BOOTSTRAP_KEY".to_owned());
@@ -44,7 +58,7 @@ fn key_lines(first: &FirstKey, kept: Option<&Path>) -> Vec<String> {
         lines.push(format!("  key    {}", first.key));
         lines.push("         (the administrator's API key; it is not shown again)".to_owned());
     }
-    if let Some(path) = kept {
+    if let Kept::In(path) = kept {
         lines.push(format!("         (kept for the command line in {})", path.display()));
     }
     lines

@@ -3,13 +3,16 @@
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use rota_engine::desk::JobDesk;
 use rota_engine::surroundings::Surroundings;
 use rota_model::domain::Domain;
 use rota_model::ids::NodeId;
 use rota_model::job::NewJob;
+use rota_model::settings::Settings;
 use rota_model::user::{KEY_PREFIX, check_given_key};
+use rota_store::{Store, settings};
 use rota_web::accounts::Accounts;
 use serde_json::json;
 
@@ -24,12 +27,13 @@ pub(crate) struct FirstKey {
     pub(crate) given: bool,
 }
 
-/// Makes the first administrator, unless there is one. The key is stored only as its hash.
-pub(crate) async fn administrator(
+/// The key that the first administrator is going to have; none if it was made before.
+pub(crate) async fn key(
+    settings: &Settings,
     accounts: &Accounts,
     surroundings: &Surroundings,
 ) -> Result<Option<FirstKey>, Failure> {
-    if accounts.has_users().await? {
+    if settings.bootstrapped || accounts.has_users().await? {
         return Ok(None);
     }
     let first = match std::env::var(KEY_VARIABLE) {
@@ -40,7 +44,20 @@ pub(crate) async fn administrator(
         let why: Vec<String> = invalid.0.into_iter().map(|fault| fault.detail).collect();
         return Err(Failure::new(Exit::Refused, format!("{KEY_VARIABLE} is refused: {}", why.join("; "))));
     }
-    Ok(accounts.bootstrap(&first.key).await?.then_some(first))
+    Ok(Some(first))
+}
+
+/// Makes the first job, then the first administrator: a start that is cut short in between is a first start again. The
+/// key was kept for the command line before, and is stored only as its hash.
+pub(crate) async fn run(
+    store: &Arc<dyn Store>,
+    accounts: &Accounts,
+    desk: &JobDesk,
+    first: &FirstKey,
+) -> Result<(), Failure> {
+    job(desk).await?;
+    accounts.bootstrap(&first.key).await?;
+    Ok(settings::mark_bootstrapped(Arc::clone(store)).await?)
 }
 
 fn new_key(surroundings: &Surroundings) -> String {
@@ -49,7 +66,7 @@ fn new_key(surroundings: &Surroundings) -> String {
 }
 
 /// Something to see in the page and in the list from the first minute on.
-pub(crate) async fn job(desk: &JobDesk) -> Result<(), Failure> {
+async fn job(desk: &JobDesk) -> Result<(), Failure> {
     let first = NewJob::new("first job", "wait", json!({"millis": 500}));
     let key = Some("first job".to_owned());
     let submitted = desk.submit(&Domain::default(), first, key).await;
@@ -72,11 +89,11 @@ pub(crate) fn node_id(folder: &Path, surroundings: &Surroundings) -> Result<Node
     Ok(id)
 }
 
-/// The file is there with its whole content, or it is not there.
+/// The file is there with its whole content, or it is not there. Nobody else writes in the folder: it is ours.
 fn write_whole(path: &Path, content: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let new = path.with_extension("new");
+    let mut file = std::fs::File::create(&new)?;
     file.write_all(content.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map(|_| ()).map_err(|error| error.error)
+    file.sync_all()?;
+    std::fs::rename(new, path)
 }

@@ -74,10 +74,7 @@ fn find(connection: &Connection, query: &Query) -> Result<Page, StoreError> {
     let mut rows = statement.query(params_from_iter(values)).map_err(&failed)?;
     let mut documents = Vec::new();
     while let Some(found) = rows.next().map_err(&failed)? {
-        match row::join(query.collection, found) {
-            Ok(document) => documents.push(document),
-            Err(error) => tracing::error!(%error, "a stored document cannot be read and is left out"),
-        }
+        documents.push(row::join(query.collection, found)?);
     }
     let more = documents.len() > query.limit;
     documents.truncate(query.limit);

@@ -35,20 +35,26 @@ pub(crate) fn split(collection: &Collection, mut body: Body) -> (Vec<SqlValue>, 
     (columns, Value::Object(body).to_string())
 }
 
-/// The document in a row of `document_columns`.
+/// The document in a row of `document_columns`. A part that cannot be read is told to the operator and left out: the row
+/// keeps its place in lists, and whoever needs the part finds the document incomplete.
 pub(crate) fn join(collection: &'static Collection, row: &Row<'_>) -> Result<Document, StoreError> {
     let damaged = |why: String| StoreError::damaged(format!("read from {}", collection.name), why);
     let sql = |error: rusqlite::Error| damaged(error.to_string());
     let id: String = row.get(0).map_err(sql)?;
     let version: i64 = row.get(1).map_err(sql)?;
-    let text = row.get_ref(2).map_err(sql)?;
-    let text = text.as_str().map_err(|error| damaged(format!("{id}: {error}")))?;
-    let mut body: Body = serde_json::from_str(text).map_err(|error| damaged(format!("{id}: {error}")))?;
+    let unreadable =
+        |part: &str, why: &str| tracing::error!(collection = collection.name, id, part, why, "damaged");
+    let text = row.get_ref(2).map_err(sql)?.as_bytes().unwrap_or_default();
+    let mut body: Body = serde_json::from_slice(text).unwrap_or_else(|error| {
+        unreadable("body", &error.to_string());
+        Body::new()
+    });
     for (nth, field) in collection.changing().enumerate() {
         let value = from_sql(field.kind, row.get_ref(3 + nth).map_err(sql)?);
-        let value = value.map_err(|why| damaged(format!("{id}: {}: {why}", field.path)))?;
-        if !value.is_null() {
-            field.set(&mut body, value);
+        match value {
+            Ok(Value::Null) => {}
+            Ok(value) => field.set(&mut body, value),
+            Err(why) => unreadable(field.path, &why),
         }
     }
     Ok(Document { id, version: Version(version.unsigned_abs()), body })

@@ -103,7 +103,7 @@ impl Work {
             company = group.len() > 1;
             // Whoever was in the group is told that it may or may not have happened; the others go on.
             if catch_unwind(AssertUnwindSafe(|| self.serve(group))).is_err() {
-                tracing::error!("writing panicked; the group was rolled back");
+                tracing::error!("writing panicked; its group may or may not have happened");
                 let _ = self.execute("ROLLBACK");
                 self.versions = Versions::default();
             }
@@ -182,10 +182,8 @@ impl Work {
                 values.push(SqlValue::Integer(pk));
                 let mut statement = self.connection.prepare_cached(&update).map_err(&failed)?;
                 let mut rows = statement.query(params_from_iter(values)).map_err(&failed)?;
-                match rows.next().map_err(&failed)?.map(|row| join(collection, row)) {
-                    Some(Ok(document)) => claimed.push(document),
-                    Some(Err(error)) => tracing::error!(%error, "a claimed document cannot be read"),
-                    None => {}
+                if let Some(row) = rows.next().map_err(&failed)? {
+                    claimed.push(join(collection, row)?);
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rota_store::StoreError;
 use rota_store::collection::JOBS;
+use rota_store::query::{Order, Query};
 use rota_store::seam::{Body, Key, Store, Write, Written};
 use rota_store_sqlite::holder::Holder;
 use rota_store_sqlite::{FILE, SqliteStore};
@@ -94,6 +95,32 @@ fn a_half_made_file_is_finished() {
     assert!(fs::metadata(folder.path().join(FILE)).unwrap().len() > 0);
     drop(open(folder.path()).unwrap());
     open(folder.path()).unwrap();
+}
+
+/// A row whose body is damaged keeps its place: nothing behind it disappears from a list, and it can be set aside.
+#[tokio::test]
+async fn a_damaged_row_hides_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    store.write(["a", "b", "c"].map(create).into()).await.unwrap();
+    drop(store);
+    let raw = rusqlite::Connection::open(folder.path().join(FILE)).unwrap();
+    raw.execute("UPDATE \"jobs.rows\" SET body = '{broken', result = '{x' WHERE id = 'b'", []).unwrap();
+    drop(raw);
+    let store = open(folder.path()).unwrap();
+    let mut query = Query::new(&JOBS, Order::BY_ID).limit(1);
+    let mut ids = Vec::new();
+    loop {
+        let page = store.find(query.clone()).await.unwrap();
+        ids.extend(page.documents.into_iter().map(|document| document.id));
+        let Some(next) = page.next else { break };
+        query.after = Some(next);
+    }
+    assert_eq!(ids, ["a", "b", "c"]);
+    let damaged = store.read(vec![Key::new(&JOBS, "b")]).await.unwrap().remove(0).unwrap();
+    let fields = vec![("status", json!("ERROR"))];
+    let change = Write::Change { key: Key::new(&JOBS, "b"), version: damaged.version, fields };
+    assert!(matches!(store.write(vec![change]).await.unwrap()[0], Written::Applied(_)));
 }
 
 #[cfg(unix)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rota_model::domain::Domain;
-use rota_model::ids::{ClaimToken, JobId};
+use rota_model::ids::{ClaimToken, Incarnation, JobId};
 use rota_model::job::submission::MAX_PRIORITY;
 use rota_model::job::{Holder, Job, JobStatus};
 use rota_model::time::UnixMillis;
@@ -37,6 +37,23 @@ pub struct JobFilter {
     pub section: Option<u32>,
     pub created_after: Option<UnixMillis>,
     pub created_before: Option<UnixMillis>,
+}
+
+/// A job whose document cannot be decoded, by what the store knows of it.
+#[derive(Clone, Debug)]
+pub struct Unreadable {
+    pub id: String,
+    pub version: Version,
+    pub owner: Option<Incarnation>,
+    pub error: StoreError,
+}
+
+/// A page of jobs that are STARTED.
+#[derive(Clone, Debug)]
+pub struct Started {
+    pub jobs: Vec<Versioned<Job>>,
+    pub unreadable: Vec<Unreadable>,
+    pub next: Option<Cursor>,
 }
 
 #[derive(Clone)]
@@ -120,41 +137,44 @@ impl Jobs {
             let (id, version) = (document.id.clone(), document.version);
             match decode(document) {
                 Ok(job) => jobs.push(job),
-                Err(error) => self.set_aside(id, version, now, &error).await?,
+                Err(error) => self.set_aside(Unreadable { id, version, owner: None, error }, now).await?,
             }
         }
         Ok(jobs)
     }
 
-    /// A job that cannot be decoded never gets a fair run: it ends as ERROR, and the others go on.
-    async fn set_aside(
-        &self,
-        id: String,
-        version: Version,
-        now: UnixMillis,
-        error: &StoreError,
-    ) -> Result<(), StoreError> {
-        tracing::error!(%error, "a job cannot be decoded and is set aside");
+    /// A job that cannot be decoded never gets a fair run: it ends as ERROR, and the others go on. Who comes too late finds
+    /// another version, and leaves it alone.
+    pub async fn set_aside(&self, job: Unreadable, now: UnixMillis) -> Result<(), StoreError> {
+        tracing::error!(error = %job.error, "a job cannot be decoded and is set aside");
         let fields = vec![
             ("status", json!(JobStatus::Error)),
-            ("result", json!({"error": error.to_string()})),
+            ("result", json!({"error": job.error.to_string()})),
             ("owner", Value::Null),
             ("claimToken", Value::Null),
             ("finishedAt", json!(now)),
+            ("metadata.updatedAt", json!(now)),
         ];
-        let key = Key::new(&JOBS, id);
+        let (key, version) = (Key::new(&JOBS, job.id), job.version);
         self.jobs.store().write(vec![Write::Change { key, version, fields }]).await.map(|_| ())
     }
 
-    /// Jobs that some node runs, or ran when it died.
-    pub async fn started(
-        &self,
-        after: Option<Cursor>,
-    ) -> Result<(Vec<Versioned<Job>>, Option<Cursor>), StoreError> {
+    /// Jobs that some node runs, or ran when it died; those that cannot be decoded apart.
+    pub async fn started(&self, after: Option<Cursor>) -> Result<Started, StoreError> {
         let order = Order { fields: &["owner"], descending: false };
         let mut query = Query::new(&JOBS, order).filter(Filter::Is("status", json!(JobStatus::Started)));
         query.after = after;
-        self.jobs.find(query).await
+        let page = self.jobs.store().find(query).await?;
+        let mut started = Started { jobs: Vec::new(), unreadable: Vec::new(), next: page.next };
+        for document in page.documents {
+            let owner = document.body.get("owner").and_then(|owner| owner.as_str()?.parse().ok());
+            let (id, version) = (document.id.clone(), document.version);
+            match decode(document) {
+                Ok(job) => started.jobs.push(job),
+                Err(error) => started.unreadable.push(Unreadable { id, version, owner, error }),
+            }
+        }
+        Ok(started)
     }
 
     /// The earliest instant at which a job of these types is due, if any waits.

@@ -17,6 +17,16 @@ impl Kept for Settings {
     }
 }
 
+/// Remembers that the first administrator was made.
+pub async fn mark_bootstrapped(store: Arc<dyn Store>) -> Result<(), StoreError> {
+    let settings = Repository::<Settings>::new(store);
+    let marked = settings.update(SETTINGS_ID, |settings| {
+        settings.bootstrapped = true;
+        Ok::<(), ()>(())
+    });
+    marked.await.map(|_| ())
+}
+
 /// The settings of a store; a new store gets the defaults, once, whoever comes first.
 pub async fn open(store: Arc<dyn Store>, now: jiff::Timestamp) -> Result<Settings, StoreError> {
     let settings = Repository::new(store);

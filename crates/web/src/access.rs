@@ -56,7 +56,7 @@ pub struct Caller {
     /// The key it came with: whatever lasts longer than a request asks again whether it is still good.
     pub key: KeyHash,
     pub rights: Rights,
-    /// Whether the key carries less than its user's rights.
+    /// Whether the key carries less than its user's rights, or ends by itself.
     pub limited: bool,
 }
 
@@ -191,7 +191,7 @@ fn permit_oneself(caller: &Caller, id: Option<String>) -> Result<(), Problem> {
     let oneself = id.as_deref() == Some(caller.user.as_str());
     if caller.limited {
         return Err(forbidden(
-            "a limited key cannot manage keys: use one without limits, or sign in at the page",
+            "a session, or a key with limits or an end, cannot manage keys: use one without",
         ));
     }
     if oneself || caller.rights.installation { Ok(()) } else { Err(Problem::not_found("user")) }

@@ -83,7 +83,7 @@ impl Accounts {
         let Some(user) = self.users.by_key(hash).await? else { return Ok(None) };
         let Some(rights) = user.rights_by_key(hash, self.now()) else { return Ok(None) };
         let key = user.keys.iter().find(|key| key.id == hash.key_id());
-        let limited = key.is_some_and(|key| key.domain.is_some() || key.role.is_some());
+        let limited = key.is_some_and(KeyInfo::is_limited);
         let ends = key.and_then(|key| key.expires);
         let caller = Caller { user: user.id, key: hash.clone(), rights, limited };
         self.remember(hash, &caller, generation, ends);
@@ -143,6 +143,12 @@ impl Accounts {
         Ok(made.await?.map(|(key, _)| key))
     }
 
+    /// Whether the caller's key is still good, and for this.
+    pub async fn still(&self, caller: &Caller, may: impl Fn(&Rights) -> bool) -> Result<bool, StoreError> {
+        let now = self.authenticate(&caller.key).await?;
+        Ok(now.is_some_and(|caller| may(&caller.rights)))
+    }
+
     async fn add_key(
         &self,
         id: &UserId,
@@ -164,7 +170,10 @@ impl Accounts {
                 user.add_key(hash.clone(), info.clone(), now)
             }
         });
-        match added.await? {
+        let added = added.await;
+        // A session may have made room by ending another.
+        self.forget_keys();
+        match added? {
             Updated::Done(_) => Ok(Some((key, info))),
             Updated::Refused(invalid) => Err(invalid.into()),
             Updated::Missing => Ok(None),
@@ -277,14 +286,13 @@ impl Accounts {
         }
         let after = after.as_ref().map(|cursor| cursor.id_in(&DOMAINS)).transpose()?;
         let mut names = rights.domains.keys().filter(|name| after.is_none_or(|after| name.as_str() > after));
-        let mut domains = Vec::new();
+        let (mut domains, mut last) = (Vec::new(), None);
         for name in names.by_ref().take(limit) {
             domains.extend(self.domains.get(name).await?);
+            last = Some(name);
         }
-        let more = names.next().is_some();
-        let last = domains.last().filter(|_| more);
-        let next = last.map(|domain| Cursor::behind_id(domain.name.as_str(), &DOMAINS));
-        Ok((domains, next))
+        let last = last.filter(|_| names.next().is_some());
+        Ok((domains, last.map(|name| Cursor::behind_id(name.as_str(), &DOMAINS))))
     }
 
     fn now(&self) -> Timestamp {

@@ -189,9 +189,18 @@ async fn a_revoked_key_and_a_changed_role_count_at_once() {
     assert_eq!(stage.call("POST", path, Some(&otto), Some(job.clone())).await.status, 403);
     let keys = stage.call("GET", "/api/v1/users/local:otto/keys", Some(&otto), None).await;
     let id = keys.body["items"][0]["id"].as_str().unwrap().to_owned();
-    let revoked =
-        stage.call("DELETE", &format!("/api/v1/users/local:otto/keys/{id}"), Some(&otto), None).await;
-    assert_eq!(revoked.status, 204);
+    let long = json!({"jobName": "j", "input": {"type": "wait", "payload": {"millis": 600_000}}});
+    let long = stage.post(path, long).await.body["jobId"].as_str().unwrap().to_owned();
+    let waits = format!("{path}/{long}?wait=2s");
+    let waiting = stage.call("GET", &waits, Some(&otto), None);
+    let revoking = async {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        let revoked =
+            stage.call("DELETE", &format!("/api/v1/users/local:otto/keys/{id}"), Some(&otto), None).await;
+        assert_eq!(revoked.status, 204);
+    };
+    let (waited, ()) = tokio::join!(waiting, revoking);
+    assert_eq!(waited.status, 404, "who waited is told nothing any more");
     assert_eq!(stage.call("GET", path, Some(&otto), None).await.status, 401);
 }
 

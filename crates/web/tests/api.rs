@@ -220,6 +220,10 @@ async fn a_session_carries_no_more_than_the_key_it_was_made_from() {
     let session_key = cookie.split_once('=').unwrap().1;
     let another = stage.call_json("/api/v1/session", json!({"api_key": session_key})).await;
     assert_eq!(another.status, 403, "a session makes no other");
+    let key = stage
+        .call("POST", "/api/v1/users/local:admin/keys", Some(session_key), Some(json!({"name": "k"})))
+        .await;
+    assert_eq!(key.status, 403, "nor a key that would outlive it");
     let id = made.body["info"]["id"].as_str().unwrap();
     let revoked =
         stage.call("DELETE", &format!("/api/v1/users/local:admin/keys/{id}"), Some(KEY), None).await;

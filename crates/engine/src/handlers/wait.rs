@@ -25,7 +25,8 @@ impl Wait {
 
 /// JSON Schema takes `1e2` and `5.0` for integers, and so do we.
 fn whole_number(value: &Value) -> Option<u64> {
-    let whole = || value.as_f64().filter(|number| number.fract() == 0.0)?.to_string().parse().ok();
+    // Adding zero makes of a negative zero a plain one.
+    let whole = || (value.as_f64().filter(|number| number.fract() == 0.0)? + 0.0).to_string().parse().ok();
     value.as_u64().or_else(whole)
 }
 

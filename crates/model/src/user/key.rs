@@ -80,6 +80,12 @@ pub struct KeyInfo {
 }
 
 impl KeyInfo {
+    /// Whether it carries less than its user's rights, or ends by itself. Such a key makes no other: what is made would
+    /// not be bound by its limits.
+    pub fn is_limited(&self) -> bool {
+        self.session || self.expires.is_some() || self.domain.is_some() || self.role.is_some()
+    }
+
     pub(super) fn has_ended(&self, now: jiff::Timestamp) -> bool {
         self.expires.is_some_and(|end| end <= now)
     }

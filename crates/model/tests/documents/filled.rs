@@ -84,7 +84,14 @@ fn domain_document() -> DomainDocument {
 }
 
 fn settings() -> Settings {
-    Settings { sections: 64, schema: 1, oldest_reader: 1, created: date(), extra: Extra::new() }
+    Settings {
+        sections: 64,
+        schema: 1,
+        oldest_reader: 1,
+        created: date(),
+        bootstrapped: true,
+        extra: Extra::new(),
+    }
 }
 
 fn date() -> jiff::Timestamp {

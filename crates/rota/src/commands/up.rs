@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::banner::Kept;
 use crate::clock::surroundings;
 use crate::config::Config;
 pub(crate) use crate::config::UpArgs;
@@ -33,16 +34,15 @@ pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&config.data, holder)?);
 
     let stop = CancellationToken::new();
-    let started = start(&config, &store, &surroundings, &stop).await?;
     let address = display_address(address);
+    let started = start(&config, &address, &store, &surroundings, &stop).await?;
     let code = started.app.sign_in_code.issue(&surroundings);
-    let kept = keep_key(&address, started.first_key.as_ref());
     let banner = banner::text(&banner::Facts {
         address: &address,
         config: &config,
         code: &code,
         first_key: &started.first_key,
-        kept,
+        kept: &started.kept,
     });
     if let Err(failure) = output::print(&banner) {
         tracing::warn!("nobody reads the address of the page: {}", failure.message);
@@ -74,17 +74,20 @@ struct Started {
     node: Node,
     app: Arc<App>,
     first_key: Option<FirstKey>,
+    kept: Kept,
 }
 
 async fn start(
     config: &Config,
+    address: &str,
     store: &Arc<dyn Store>,
     surroundings: &Surroundings,
     stop: &CancellationToken,
 ) -> Result<Started, Failure> {
     let settings = rota_store::settings::open(Arc::clone(store), surroundings.now().to_date()).await?;
     let accounts = Accounts::new(store, surroundings.clone());
-    let first_key = first_start::administrator(&accounts, surroundings).await?;
+    let first_key = first_start::key(&settings, &accounts, surroundings).await?;
+    let kept = keep_key(address, first_key.as_ref());
     let options = NodeOptions {
         id: first_start::node_id(&config.data, surroundings)?,
         name: config.name.clone(),
@@ -95,11 +98,11 @@ async fn start(
         JobTypes::built_in().map_err(|invalid| Failure::new(Exit::Unreachable, invalid.to_string()))?;
     let node =
         Node::join(Arc::clone(store), &settings, options, Arc::new(types), surroundings.clone()).await?;
-    if first_key.is_some() {
-        first_start::job(&node.desk).await?;
+    if let Some(first) = &first_key {
+        first_start::run(store, &accounts, &node.desk, first).await?;
     }
     let app = App::new(Arc::clone(&node.desk), node.fleet.clone(), accounts, stop.clone());
-    Ok(Started { node, app: Arc::new(app), first_key })
+    Ok(Started { node, app: Arc::new(app), first_key, kept })
 }
 
 /// Whoever starts Rota twice in one folder most likely uses one port too: that the folder is in use says more then.
@@ -133,14 +136,16 @@ fn who(address: &SocketAddr, surroundings: &Surroundings) -> String {
 }
 
 /// Keeps the key for the command line. A folder that cannot be written is no reason not to start.
-fn keep_key(address: &str, first: Option<&FirstKey>) -> Option<std::path::PathBuf> {
+fn keep_key(address: &str, first: Option<&FirstKey>) -> Kept {
     let kept = match first {
-        Some(first) => credentials::store(address, &first.key).map(Some),
-        None => credentials::set_current(address).map(|()| None),
+        Some(first) => credentials::store(address, &first.key).map(Kept::In),
+        None => credentials::set_current(address)
+            .and_then(|()| credentials::load())
+            .map(|known| if known.key_of(address).is_some() { Kept::Before } else { Kept::Nowhere }),
     };
     kept.unwrap_or_else(|error| {
         tracing::warn!("{}", error.message);
-        None
+        Kept::Nowhere
     })
 }
 

@@ -82,7 +82,7 @@ fn stream_of<F>(
     app: Arc<App>,
     changes: Changes,
     caller: Caller,
-    may_see: impl Fn(&Rights) -> bool + Send + 'static,
+    may_see: impl Fn(&Rights) -> bool + Send + Sync + 'static,
     look_up: impl Fn(Vec<String>) -> F + Send + 'static,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>>
 where
@@ -90,11 +90,11 @@ where
 {
     let stop = app.stop.clone();
     let moments = stream::unfold((changes, may_see), move |(mut changes, may_see)| {
-        let (app, key) = (Arc::clone(&app), caller.key.clone());
+        let (app, caller) = (Arc::clone(&app), caller.clone());
         async move {
             let moment = gather(&mut changes).await?;
-            let caller = app.accounts.authenticate(&key).await.ok().flatten()?;
-            may_see(&caller.rights).then_some((moment, (changes, may_see)))
+            let permitted = app.accounts.still(&caller, &may_see).await.unwrap_or(false);
+            permitted.then_some((moment, (changes, may_see)))
         }
     });
     let events = moments

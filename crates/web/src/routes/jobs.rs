@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use rota_engine::desk::Submitted;
 use rota_model::check::Invalid;
 use rota_model::domain::Domain;
@@ -16,6 +16,7 @@ use rota_model::time::UnixMillis;
 use rota_store::jobs::JobFilter;
 use serde::Deserialize;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{JsonBody, PathOf, QueryOf};
 use crate::problem::{Kind, Problem};
@@ -71,6 +72,7 @@ pub(crate) struct Wait {
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     PathOf((domain, id)): PathOf<(Domain, JobId)>,
     QueryOf(query): QueryOf<Wait>,
 ) -> Result<impl IntoResponse, Problem> {
@@ -80,7 +82,9 @@ pub(crate) async fn show(
         // Who waits while the process stops is told how things stand now.
         () = app.stop.cancelled() => app.desk.get(&domain, id).await?,
     };
-    let job = found.ok_or_else(|| Problem::not_found("job"))?;
+    // The key may have been revoked while its holder waited.
+    let permitted = app.accounts.still(&caller, |rights| rights.role_in(&domain).is_some()).await?;
+    let job = found.filter(|_| permitted).ok_or_else(|| Problem::not_found("job"))?;
     Ok((etag::of(job.version), Json(job.document)))
 }
 
