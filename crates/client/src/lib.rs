@@ -48,5 +48,3 @@ pub use error::{Error, Problem};
 pub use jobs::JobFilter;
 pub use keys::CreatedKey;
 pub use page::Page;
-pub use session::{DomainRole, SessionInfo};
-pub use users::UserView;

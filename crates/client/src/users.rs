@@ -1,53 +1,11 @@
 //! Users: people and programs, and what they may do.
 
-use std::collections::BTreeMap;
-
-use rota_model::Extra;
-use rota_model::domain::Domain;
-use rota_model::user::{Role, UserId, UserSettings};
-use serde::{Deserialize, Serialize};
+use rota_model::user::{NewUser, UserId, UserSettings, UserView};
 
 use crate::{Client, Error};
 
 /// How often a change is tried when others change the same user.
 const MAX_TRIES: u32 = 5;
-
-/// A user as Rota shows it: without anything of the keys.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UserView {
-    pub id: UserId,
-    #[serde(default)]
-    pub domains: BTreeMap<Domain, Role>,
-    #[serde(default)]
-    pub installation_admin: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub display_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub email: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created: Option<jiff::Timestamp>,
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-impl UserView {
-    /// What can be changed about the user, as it is now.
-    pub fn settings(&self) -> UserSettings {
-        UserSettings {
-            domains: self.domains.clone(),
-            installation_admin: self.installation_admin,
-            display_name: self.display_name.clone(),
-            email: self.email.clone(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct NewUser<'a> {
-    id: &'a UserId,
-    #[serde(flatten)]
-    settings: &'a UserSettings,
-}
 
 impl Client {
     pub async fn users(&self) -> Result<Vec<UserView>, Error> {
@@ -60,7 +18,7 @@ impl Client {
 
     /// Makes a user, who has no key yet; status 409 if there is one of that id.
     pub async fn create_user(&self, id: &UserId, settings: &UserSettings) -> Result<UserView, Error> {
-        self.post(&["api", "v1", "users"]).body(&NewUser { id, settings }).document().await
+        self.post(&["api", "v1", "users"]).body(&NewUser::new(id.clone(), settings.clone())).document().await
     }
 
     /// Replaces everything that can be set about a user.
@@ -123,16 +81,5 @@ mod tests {
         );
         let expected = r#"{"domains":{},"installation_admin":true,"display_name":"b"}"#;
         assert!(asked[3].starts_with("PUT /api/v1/users/local:alice HTTP") && asked[3].ends_with(expected));
-    }
-
-    #[test]
-    fn a_new_user_is_sent_flat() {
-        let id = "local:alice".parse().unwrap();
-        let domains = [(Domain::default(), Role::Operator)].into();
-        let settings = UserSettings { domains, ..UserSettings::default() };
-        let sent = serde_json::to_value(NewUser { id: &id, settings: &settings }).unwrap();
-        let expected =
-            json!({"id": "local:alice", "domains": {"default": "operator"}, "installation_admin": false});
-        assert_eq!(sent, expected);
     }
 }

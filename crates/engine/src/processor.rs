@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rota_model::ids::{ClaimToken, Incarnation, JobId};
 use rota_model::job::{Holder, Job, JobStatus, Refusal};
+use rota_model::time::UnixMillis;
 use rota_store::hints::{Changes, News};
 use rota_store::jobs::Jobs;
 use rota_store::repository::Saved;
@@ -191,7 +192,7 @@ impl Processor {
     async fn settle(
         &self,
         mut job: Versioned<Job>,
-        change: impl Fn(&mut Job, rota_model::time::UnixMillis) -> Result<(), Refusal>,
+        change: impl Fn(&mut Job, UnixMillis) -> Result<(), Refusal>,
     ) {
         let id = job.document.job_id;
         loop {
@@ -223,7 +224,7 @@ impl Processor {
     async fn try_settle(
         &self,
         job: &Versioned<Job>,
-        change: impl Fn(&mut Job, rota_model::time::UnixMillis) -> Result<(), Refusal>,
+        change: impl Fn(&mut Job, UnixMillis) -> Result<(), Refusal>,
     ) -> Result<Settled, StoreError> {
         let mut after = job.document.clone();
         if let Err(refusal) = change(&mut after, self.surroundings.now()) {

@@ -17,6 +17,7 @@
 pub mod backoff;
 pub mod backup;
 pub mod check;
+mod digest;
 pub mod domain;
 pub mod execution;
 pub mod ids;

@@ -127,10 +127,6 @@ impl PlacementNode {
 }
 
 impl Assignment {
-    pub fn is_current(&self) -> bool {
-        self.replaced_at.is_none()
-    }
-
     pub fn check(&self) -> Result<(), Invalid> {
         let mut check = Checker::new();
         check_service(&mut check, &self.service);

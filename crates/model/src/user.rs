@@ -6,6 +6,7 @@
 //! key that ends by itself.
 
 mod key;
+mod view;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +18,8 @@ use crate::Extra;
 use crate::check::{Checker, Invalid, MAX_NAME_CHARS};
 use crate::domain::Domain;
 
-pub use key::{KEY_PREFIX, KeyHash, KeyInfo, MIN_KEY_CHARS, NewKey, check_given_key};
+pub use key::{KEY_PREFIX, KeyHash, KeyInfo, MIN_KEY_CHARS, NewKey, check_given_key, new_key};
+pub use view::{DomainRole, NewUser, Session, UserView};
 
 /// How many keys a user may hold.
 pub const MAX_KEYS: usize = 200;

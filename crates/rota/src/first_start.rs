@@ -11,7 +11,7 @@ use rota_model::domain::Domain;
 use rota_model::ids::NodeId;
 use rota_model::job::NewJob;
 use rota_model::settings::Settings;
-use rota_model::user::{KEY_PREFIX, check_given_key};
+use rota_model::user::{check_given_key, new_key};
 use rota_store::{Store, settings};
 use rota_web::accounts::Accounts;
 use serde_json::json;
@@ -38,7 +38,7 @@ pub(crate) async fn key(
     }
     let first = match std::env::var(KEY_VARIABLE) {
         Ok(key) => FirstKey { key, given: true },
-        Err(_) => FirstKey { key: new_key(surroundings), given: false },
+        Err(_) => FirstKey { key: new_key(&surroundings.random_bytes()), given: false },
     };
     if let Err(invalid) = check_given_key(&first.key) {
         let why: Vec<String> = invalid.0.into_iter().map(|fault| fault.detail).collect();
@@ -58,11 +58,6 @@ pub(crate) async fn run(
     job(desk).await?;
     accounts.bootstrap(&first.key).await?;
     Ok(settings::mark_bootstrapped(Arc::clone(store)).await?)
-}
-
-fn new_key(surroundings: &Surroundings) -> String {
-    let bytes = surroundings.random_bytes::<32>();
-    bytes.iter().fold(KEY_PREFIX.to_owned(), |key, byte| key + &format!("{byte:02x}"))
 }
 
 /// Something to see in the page and in the list from the first minute on.

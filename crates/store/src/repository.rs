@@ -87,10 +87,11 @@ impl<T: Kept> Repository<T> {
         found.into_iter().flatten().next().map(decode).transpose()
     }
 
-    /// Those of the ids that exist, in the order given.
+    /// Those of the ids that exist and can be understood, in the order given.
     pub async fn get_all(&self, ids: Vec<String>) -> Result<Vec<Versioned<T>>, StoreError> {
         let keys = ids.into_iter().map(|id| Key { collection: T::COLLECTION, id }).collect();
-        self.store.read(keys).await?.into_iter().flatten().map(decode).collect()
+        let found = self.store.read(keys).await?.into_iter().flatten();
+        Ok(found.filter_map(|document| readable(decode(document))).collect())
     }
 
     /// Writes what differs, if nobody wrote since `before` was read.

@@ -5,15 +5,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use rota_engine::surroundings::Surroundings;
 use rota_model::Extra;
 use rota_model::check::Invalid;
 use rota_model::domain::{Domain, DomainDocument};
 use rota_model::time::UnixMillis;
-use rota_model::user::{KEY_PREFIX, KeyHash, KeyInfo, NewKey, Rights, User, UserId, UserSettings};
+use rota_model::user::{KeyHash, KeyInfo, NewKey, Rights, User, UserId, UserSettings, new_key};
 use rota_store::collection::DOMAINS;
 use rota_store::cursor::Cursor;
 use rota_store::domains::Domains;
@@ -154,7 +152,7 @@ impl Accounts {
         id: &UserId,
         info: impl Fn(&str, Timestamp) -> KeyInfo,
     ) -> Result<Option<(String, KeyInfo)>, AccountError> {
-        let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(self.surroundings.random_bytes::<32>()));
+        let key = new_key(&self.surroundings.random_bytes());
         let (hash, now) = (KeyHash::of(&key), self.now());
         let info = info(&key, now);
         // A session whose key was revoked a moment ago is not made.

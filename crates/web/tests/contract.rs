@@ -1,4 +1,6 @@
-//! The OpenAPI document is a golden file: a change of the contract shows in the review. `cargo xtask bless` writes it.
+//! What is promised to callers. The OpenAPI document is a golden file: a change of the contract shows in the review. `cargo xtask bless` writes it.
+
+use rota_web::problem::Kind;
 
 #[test]
 fn golden_openapi() {
@@ -9,4 +11,15 @@ fn golden_openapi() {
     }
     let golden = std::fs::read_to_string(path).unwrap_or_default();
     assert!(golden == document, "the contract changed: run `cargo xtask bless` and look at the difference");
+}
+
+/// Programs decide by the type of a problem: each has its line in the documentation, with its status.
+#[test]
+fn every_kind_of_problem_is_documented() {
+    let documented = include_str!("../../../docs/problems.md");
+    for Kind(name, _, status) in Kind::ALL {
+        let row = format!("| `{name}` | {} |", status.as_u16());
+        assert!(documented.contains(&row), "{row}");
+    }
+    assert_eq!(documented.lines().filter(|line| line.starts_with("| `")).count(), Kind::ALL.len());
 }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use crate::Extra;
 use crate::check::{Checker, Invalid, MAX_NAME_CHARS};
+use crate::digest::hex_sha256;
 use crate::domain::Domain;
 use crate::ids::{JobId, NodeId};
 use crate::job::{Job, JobInput, JobStatus, Reserved, section_of};
@@ -118,7 +118,7 @@ impl NewJob {
     /// under that key is told apart by it.
     pub fn digest(&self) -> String {
         let text = serde_json::to_value(self).map(sorted).unwrap_or_default().to_string();
-        Sha256::digest(&text).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+        hex_sha256(&text)
     }
 
     /// The job as it is first stored.

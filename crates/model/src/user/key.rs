@@ -1,11 +1,13 @@
 //! A key: what is stored of it and what is told about it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::Extra;
 use crate::check::{Checker, Invalid, MAX_NAME_CHARS};
+use crate::digest::hex_sha256;
 use crate::domain::Domain;
 use crate::user::Role;
 
@@ -13,6 +15,11 @@ use crate::user::Role;
 pub const MIN_KEY_CHARS: usize = 16;
 /// By what a key of Rota is recognised, wherever it turns up.
 pub const KEY_PREFIX: &str = "rota_";
+
+/// A new key, from 256 random bits.
+pub fn new_key(randomness: &[u8; 32]) -> String {
+    format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(randomness))
+}
 
 /// SHA-256 of a key, in hexadecimal.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,11 +35,7 @@ impl std::fmt::Debug for KeyHash {
 
 impl KeyHash {
     pub fn of(key: &str) -> Self {
-        Self(
-            Sha256::digest(key.as_bytes())
-                .iter()
-                .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}")),
-        )
+        Self(hex_sha256(key))
     }
 
     pub fn as_str(&self) -> &str {

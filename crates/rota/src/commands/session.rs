@@ -3,8 +3,9 @@
 use std::io::{self, IsTerminal as _};
 
 use comfy_table::Table;
-use rota_client::{Client, SessionInfo};
+use rota_client::Client;
 use rota_model::secret::Secret;
+use rota_model::user::Session;
 use rota_model::user::check_given_key;
 use serde_json::json;
 
@@ -62,7 +63,7 @@ fn first_line(mut input: impl io::BufRead) -> io::Result<String> {
     Ok(line)
 }
 
-fn session_listing(session: &SessionInfo, url: &str) -> Table {
+fn session_listing(session: &Session, url: &str) -> Table {
     let domains: Vec<_> =
         session.domains.iter().map(|domain| format!("{} ({})", domain.name, domain.role.as_str())).collect();
     let mut rows = vec![("user", text(&session.user)), ("at", text(url))];

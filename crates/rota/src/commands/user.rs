@@ -2,10 +2,10 @@
 
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Table};
-use rota_client::{Client, Page, UserView};
+use rota_client::{Client, Page};
 use rota_model::domain::Domain;
 use rota_model::time::UnixMillis;
-use rota_model::user::{Role, UserId, UserSettings};
+use rota_model::user::{Role, UserId, UserSettings, UserView};
 
 use super::Context;
 use crate::arguments;

@@ -10,7 +10,8 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
-use futures::{Stream, StreamExt as _, stream};
+use futures::future::{Either, ready};
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
 use rota_model::domain::Domain;
 use rota_model::user::{Rights, Role};
 use rota_store::hints::{Changes, News};
@@ -98,18 +99,11 @@ where
         }
     });
     let events = moments
-        .then(move |moment| {
-            let looked_up = match moment {
-                Moment::Quiet => None,
-                Moment::Of(ids) => Some(Ok(look_up(ids))),
-                Moment::TooMuch => Some(Err(())),
-            };
-            async move {
-                match looked_up {
-                    None => Vec::new(),
-                    Some(Ok(found)) => found.await.unwrap_or_else(|| vec![reload()]),
-                    Some(Err(())) => vec![reload()],
-                }
+        .then(move |moment| match moment {
+            Moment::Quiet => Either::Left(ready(Vec::new())),
+            Moment::TooMuch => Either::Left(ready(vec![reload()])),
+            Moment::Of(ids) => {
+                Either::Right(look_up(ids).map(|found| found.unwrap_or_else(|| vec![reload()])))
             }
         })
         .flat_map(stream::iter)

@@ -7,8 +7,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use rota_model::user::{KeyHash, Rights, Role, UserId};
-use serde::{Deserialize, Serialize};
+use rota_model::Extra;
+use rota_model::user::{DomainRole, KeyHash, Rights, Session, UserId};
+use serde::Deserialize;
 
 use crate::access::{Caller, SESSION_COOKIE, session};
 use crate::accounts::SESSION;
@@ -24,21 +25,6 @@ pub struct SignIn {
     pub api_key: Option<String>,
     /// The code in the address that `rota up` prints; good once.
     pub code: Option<String>,
-}
-
-/// Who is signed in.
-#[derive(Serialize, utoipa::ToSchema)]
-pub struct Session {
-    pub user: UserId,
-    pub installation_admin: bool,
-    pub domains: Vec<DomainRole>,
-}
-
-#[derive(Serialize, utoipa::ToSchema)]
-pub struct DomainRole {
-    #[schema(value_type = String)]
-    pub name: rota_model::domain::Domain,
-    pub role: Role,
 }
 
 /// Who am I?
@@ -121,7 +107,12 @@ async fn describe(app: &App, user: UserId, rights: &Rights) -> Result<Session, P
         });
         domains.extend(with_role);
         if next.is_none() {
-            return Ok(Session { user, installation_admin: rights.installation, domains });
+            return Ok(Session {
+                user,
+                installation_admin: rights.installation,
+                domains,
+                extra: Extra::new(),
+            });
         }
         after = next;
     }

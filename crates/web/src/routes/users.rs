@@ -1,15 +1,12 @@
 //! People and programs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use rota_model::domain::Domain;
-use rota_model::user::{Role, User, UserId, UserSettings};
-use serde::{Deserialize, Serialize};
+use rota_model::user::{NewUser, UserId, UserSettings, UserView};
 
 use crate::access::Caller;
 use crate::app::App;
@@ -17,29 +14,6 @@ use crate::extract::{JsonBody, PathOf, QueryOf};
 use crate::problem::{Kind, Problem};
 use crate::routes::etag;
 use crate::routes::list::{List, PageQuery};
-
-/// A user as others may see it: without the hashes of its keys.
-#[derive(Serialize, utoipa::ToSchema)]
-pub struct UserView {
-    pub id: UserId,
-    #[serde(flatten)]
-    pub settings: UserSettings,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = "date-time")]
-    pub created: Option<jiff::Timestamp>,
-}
-
-impl From<User> for UserView {
-    fn from(user: User) -> Self {
-        let settings = UserSettings {
-            domains: user.domains,
-            installation_admin: user.installation_admin,
-            display_name: user.display_name,
-            email: user.email,
-        };
-        Self { id: user.id, settings, created: user.created }
-    }
-}
 
 /// Every user, by id.
 #[utoipa::path(get, path = "/api/v1/users", tag = "users", security(("api_key" = ["installation"])),
@@ -53,27 +27,6 @@ pub(crate) async fn list(
     let (users, next) = app.accounts.users(page.limit()?, page.cursor()?).await?;
     let views = users.into_iter().map(|user| user.document.into()).collect();
     Ok(Json(List::new(views, next.as_ref())))
-}
-
-/// A user to be made. The settings are spelled out: flattened ones would let unknown names pass.
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewUser {
-    pub id: UserId,
-    #[serde(default)]
-    #[schema(value_type = std::collections::HashMap<String, Role>)]
-    pub domains: BTreeMap<Domain, Role>,
-    #[serde(default)]
-    pub installation_admin: bool,
-    pub display_name: Option<String>,
-    pub email: Option<String>,
-}
-
-impl NewUser {
-    fn into_parts(self) -> (UserId, UserSettings) {
-        let Self { id, domains, installation_admin, display_name, email } = self;
-        (id, UserSettings { domains, installation_admin, display_name, email })
-    }
 }
 
 /// Makes a user. It has no key yet.
