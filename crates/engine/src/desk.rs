@@ -87,9 +87,9 @@ impl JobDesk {
             accepted_by: self.node,
         };
         let job = submission.into_job(place, self.surroundings.now());
-        match self.jobs.create(&job).await? {
-            Created::New(version) => Ok(Submitted::New(Versioned { document: job, version })),
-            Created::Exists => self.submitted_before(domain, job_id, digest).await,
+        match self.jobs.create(job).await? {
+            Created::New(job) => Ok(Submitted::New(job)),
+            Created::Exists(_) => self.submitted_before(domain, job_id, digest).await,
         }
     }
 

@@ -99,7 +99,7 @@ impl Membership {
     /// Writes our state. Who finds it changed by someone else reads it and writes on top: the incarnation is ours.
     async fn write(&mut self, after: NodeState) -> Result<(), StoreError> {
         if let Saved::Applied(version) = self.nodes.save(&self.state, &after).await? {
-            self.state = Versioned { document: after, version };
+            self.state = self.state.written(after, version);
             return Ok(());
         }
         self.state = enter(&self.nodes, &self.card, &self.surroundings, self.incarnation).await?;
@@ -135,15 +135,14 @@ async fn enter(
     loop {
         let before = nodes.get(card.id).await?;
         let state = fresh_state(card, surroundings, incarnation, before.as_ref());
-        let written = match &before {
-            Some(before) => nodes.save(before, &state).await?,
-            None => match nodes.create(&state).await? {
-                Created::New(version) => Saved::Applied(version),
-                Created::Exists => Saved::Overtaken,
-            },
+        let Some(before) = before else {
+            if let Created::New(state) = nodes.create(state).await? {
+                return Ok(state);
+            }
+            continue;
         };
-        if let Saved::Applied(version) = written {
-            return Ok(Versioned { document: state, version });
+        if let Saved::Applied(version) = nodes.save(&before, &state).await? {
+            return Ok(before.written(state, version));
         }
     }
 }

@@ -71,7 +71,7 @@ impl Waiters {
         if by_id.is_empty() {
             return;
         }
-        for notify in hints.iter().filter_map(|hint| by_id.get(&hint.id)) {
+        for notify in hints.iter().filter_map(|hint| by_id.get(&hint.key.id)) {
             notify.notify_waiters();
         }
     }

@@ -14,6 +14,8 @@ use crate::check::{Checker, Invalid};
 use crate::domain::Domain;
 use crate::job::submission::MAX_KEY_CHARS;
 
+/// The length of the id of a document, in bytes: that of search engines.
+const MAX_ID_BYTES: usize = 512;
 /// The size of a schema as JSON text, in bytes.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 /// How often the handler of a job may fail.
@@ -66,6 +68,9 @@ impl JobType {
     pub fn check(&self) -> Result<(), Invalid> {
         let mut check = Checker::new();
         check.line("/type", &self.kind, 1..=MAX_KEY_CHARS);
+        if self.id().len() > MAX_ID_BYTES {
+            check.refuse("/type", format!("must have, with its domain, at most {MAX_ID_BYTES} bytes"));
+        }
         if let Some(schema) = &self.schema {
             check_schema(&mut check, schema);
         }

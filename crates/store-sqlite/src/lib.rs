@@ -1,17 +1,34 @@
 //! The embedded store: a folder with one SQLite file, opened by one process.
 //!
 //! - [`holder`]: one process at a time, and who it is
-//! - [`schema`]: tables and indexes, derived from the declarations of the collections
-//! - [`sql`]: statements, made once per shape
-//! - [`row`]: a document as columns and a body
-//! - [`writer`]: one thread that writes for all, with one fsync for everybody who waits at the same moment
+//! - [`mod@file`]: whether the file is ours, and how it is opened and made; [`upgrade`]: how older ones are brought up to date
+//! - [`schema`]: tables, indexes and views, derived from the declarations of the collections
+//! - [`statements`], [`select`]: what is asked of SQLite, made once per shape
+//! - [`row`]: a document as columns and a body; [`rows`]: how it is written
+//! - [`writer`]: one thread that writes for all, with one fsync for everybody who waits at the same moment;
+//!   [`prepared`]: writes made ready for it; [`commit`], [`sheet`]: what one commit changes; [`counts`]: totals that are
+//!   kept
 //! - [`reader`]: connections that read and never wait for the writer
+//! - [`text`]: words, indexed behind the writer
+//! - [`backup`], [`mod@check`], [`stats`]: what an operator does with a folder, while it is in use too
 
+pub mod backup;
+pub mod check;
+mod commit;
+mod counts;
+mod file;
 pub mod holder;
+mod prepared;
 mod reader;
 mod row;
+mod rows;
 mod schema;
-mod sql;
+mod select;
+mod sheet;
+mod statements;
+pub mod stats;
+mod text;
+mod upgrade;
 mod writer;
 
 use std::ops::Range;
@@ -19,22 +36,30 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rota_store::StoreError;
 use rota_store::collection::Collection;
 use rota_store::hints::{Changes, HintSender};
-use rota_store::query::{Page, Query, check_set};
-use rota_store::seam::{Claim, Document, Key, Promises, Store, Write, Written};
+use rota_store::query::{Page, Query};
+use rota_store::seam::{Claim, Document, Key, Promises, Store, Tally, Write, Written};
+use rota_store::{StoreError, limits};
 
 use crate::holder::Holder;
 use crate::reader::Readers;
-use crate::writer::Writer;
+use crate::row::RawDocument;
+use crate::text::TextIndex;
+use crate::writer::{Pending, Writer};
 
 /// The file in the data folder.
 pub const FILE: &str = "rota.db";
 
+/// How many documents of one call are written at a time: what waits behind a large batch waits for no more than this.
+const PORTION: usize = 1_000;
+
 pub struct SqliteStore {
-    writer: Writer,
+    /// Closed before the others: who closes a file last puts the log of writes into it, and readers cannot.
     readers: Readers,
+    /// Ends before the writer, which it tells how far it got.
+    _text: TextIndex,
+    writer: Writer,
     hints: HintSender,
     /// Kept until the store is closed: the lock on the folder.
     _holder: Holder,
@@ -45,45 +70,74 @@ impl SqliteStore {
     /// touched before it is ours.
     pub fn open(folder: &Path, holder: Holder) -> Result<Self, StoreError> {
         let file = folder.join(FILE);
-        let connection = schema::open(&file)?;
+        let connection = file::open(&file)?;
         let hints = HintSender::default();
-        let writer = Writer::start(connection, hints.clone())?;
+        let text = text::open(&file)?;
+        let writer = Writer::start(connection, hints.clone(), text.bell())?;
+        let text = text.start(writer.forgetter())?;
         let readers = Readers::open(&file)?;
-        Ok(Self { writer, readers, hints, _holder: holder })
+        Ok(Self { _text: text, writer, readers, hints, _holder: holder })
+    }
+
+    /// Writes portion after portion: while one is on its way to the disk, the next is handed over.
+    async fn write_in_portions(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
+        let mut answers = Vec::with_capacity(batch.len());
+        let mut under_way: Option<Pending<Vec<Written>>> = None;
+        let mut rest = batch.into_iter().peekable();
+        while rest.peek().is_some() {
+            let portion = rest.by_ref().take(PORTION).collect();
+            if let Some(pending) = under_way.take() {
+                answers.extend(pending.wait().await?);
+            }
+            under_way = Some(self.writer.write(portion)?);
+        }
+        if let Some(pending) = under_way {
+            answers.extend(pending.wait().await?);
+        }
+        Ok(answers)
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
     fn promises(&self) -> Promises {
-        Promises { find_lag: Duration::ZERO, exclusive: true }
+        Promises { find_lag: Duration::ZERO, text_lag: text::LAG, exclusive: true }
     }
 
     async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
-        batch.iter().try_for_each(Write::check)?;
-        self.writer.write(batch).await
+        limits::check_writes(&batch)?;
+        let portions = batch.len().div_ceil(PORTION);
+        self.write_in_portions(batch).await.map_err(|error| match error {
+            // Some of it may be there already.
+            StoreError::Unavailable { what, why } if portions > 1 => StoreError::Unknown { what, why },
+            other => other,
+        })
     }
 
     async fn read(&self, keys: Vec<Key>) -> Result<Vec<Option<Document>>, StoreError> {
+        limits::check_keys(&keys)?;
         self.readers.read(keys).await
     }
 
     async fn find(&self, query: Query) -> Result<Page, StoreError> {
-        query.check()?;
-        query.after.as_ref().map_or(Ok(()), |cursor| cursor.check(&query))?;
+        limits::check_query(&query)?;
         self.readers.find(query).await
     }
 
+    async fn count(&self, query: Query, by: Option<&'static str>) -> Result<Vec<Tally>, StoreError> {
+        limits::check_count(&query, by)?;
+        self.readers.count(query, by).await
+    }
+
     async fn claim(&self, claim: Claim) -> Result<Vec<Document>, StoreError> {
-        check_set(claim.collection, &claim.set)?;
-        for query in &claim.from {
-            query.check()?;
-        }
-        self.writer.claim(claim).await
+        limits::check_claim(&claim)?;
+        let claimed = self.writer.claim(claim)?.wait().await?;
+        Ok(claimed.into_iter().map(RawDocument::into_document).collect())
     }
 
     async fn sequence(&self, name: &'static str, n: u64) -> Result<Range<u64>, StoreError> {
-        self.writer.sequence(name, n).await
+        limits::check_sequence(name, n)?;
+        self.writer.sequence(name, n)?.wait().await
     }
 
     fn changes(&self, collection: &'static Collection) -> Changes {

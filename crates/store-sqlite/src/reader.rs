@@ -1,38 +1,66 @@
 //! Connections that read. In write-ahead mode a reader sees the last commit and waits for nobody.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rota_store::StoreError;
+use rota_store::collection::Index;
 use rota_store::cursor::Cursor;
-use rota_store::query::{Page, Query};
-use rota_store::seam::{Document, Key};
-use rusqlite::{Connection, params_from_iter};
+use rota_store::query::{Filter, Page, Query};
+use rota_store::seam::{Body, Document, Key, Tally};
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{Connection, Row, params, params_from_iter};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::{row, schema, sql, unavailable};
+use crate::row::{document_in, from_column, key_in};
+use crate::select::{self, order_columns};
+use crate::statements::{Statements, column, document, key};
+use crate::{counts, file, text, unavailable};
 
+/// How many documents are sorted at once, rather than looked for among the others.
+const FEW: u64 = 2_000;
 /// More would only wait for the cores.
 const CONNECTIONS: usize = 4;
 
 pub(crate) struct Readers {
     free: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
+    statements: Arc<Statements>,
 }
 
 impl Readers {
-    pub(crate) fn open(file: &Path) -> Result<Self, StoreError> {
-        let connections =
-            (0..CONNECTIONS).map(|_| schema::open_reader(file)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { free: Arc::new(Mutex::new(connections)), permits: Arc::new(Semaphore::new(CONNECTIONS)) })
+    pub(crate) fn open(documents: &Path) -> Result<Self, StoreError> {
+        let open = || {
+            let connection = file::open_reader(documents)?;
+            text::attach(&connection, documents)?;
+            Ok(connection)
+        };
+        let connections = (0..CONNECTIONS).map(|_| open()).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            free: Arc::new(Mutex::new(connections)),
+            permits: Arc::new(Semaphore::new(CONNECTIONS)),
+            statements: Arc::new(Statements::new()),
+        })
     }
 
     pub(crate) async fn read(&self, keys: Vec<Key>) -> Result<Vec<Option<Document>>, StoreError> {
-        self.with(move |connection| keys.iter().map(|key| read_one(connection, key)).collect()).await
+        let statements = Arc::clone(&self.statements);
+        self.with(move |connection| keys.iter().map(|key| read_one(connection, &statements, key)).collect())
+            .await
     }
 
     pub(crate) async fn find(&self, query: Query) -> Result<Page, StoreError> {
         self.with(move |connection| find(connection, &query)).await
+    }
+
+    pub(crate) async fn count(
+        &self,
+        query: Query,
+        by: Option<&'static str>,
+    ) -> Result<Vec<Tally>, StoreError> {
+        self.with(move |connection| count(connection, query, by)).await
     }
 
     async fn with<T: Send + 'static>(
@@ -59,26 +87,143 @@ fn lock(free: &Mutex<Vec<Connection>>) -> std::sync::MutexGuard<'_, Vec<Connecti
     free.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read_one(connection: &Connection, key: &Key) -> Result<Option<Document>, StoreError> {
+fn read_one(
+    connection: &Connection,
+    statements: &Statements,
+    key: &Key,
+) -> Result<Option<Document>, StoreError> {
     let failed = unavailable("read");
-    let mut statement = connection.prepare_cached(&sql::read(key.collection)).map_err(&failed)?;
-    let mut rows = statement.query([&key.id]).map_err(&failed)?;
-    rows.next().map_err(&failed)?.map(|found| row::join(key.collection, found)).transpose()
+    let Some(texts) = statements.of(key.collection) else { return Ok(None) };
+    let mut statement = connection.prepare_cached(&texts.read).map_err(&failed)?;
+    let mut rows = match &key.domain {
+        None => statement.query(params![key.id]),
+        Some(domain) => statement.query(params![key.id, domain.as_str()]),
+    }
+    .map_err(&failed)?;
+    rows.next().map_err(&failed)?.map(|found| document_in(key.collection, found, 0)).transpose()
+}
+
+/// A row of a list: a document, and what it is sorted by.
+struct Found {
+    document: Document,
+    sort_key: Vec<Value>,
 }
 
 fn find(connection: &Connection, query: &Query) -> Result<Page, StoreError> {
-    let failed = unavailable("find");
     // One more than asked for, to know whether there is a next page.
-    let (text, values) = sql::select(query, &sql::document_columns(query.collection), query.limit + 1);
-    let mut statement = connection.prepare_cached(&text).map_err(&failed)?;
-    let mut rows = statement.query(params_from_iter(values)).map_err(&failed)?;
-    let mut documents = Vec::new();
-    while let Some(found) = rows.next().map_err(&failed)? {
-        documents.push(row::join(query.collection, found)?);
+    let mut found = list(connection, query, query.limit + 1)?;
+    let more = found.len() > query.limit;
+    found.truncate(query.limit);
+    let last = found.last().filter(|_| more);
+    let next = last.map(|last| Cursor::behind_key(last.sort_key.clone(), query));
+    // The text index may know a document by words that it no longer has.
+    if let Some(words) = query.words() {
+        found.retain(|found| words.are_in(query.collection, &found.document.body));
     }
-    let more = documents.len() > query.limit;
-    documents.truncate(query.limit);
-    let last = documents.last().filter(|_| more);
-    let next = last.map(|last| Cursor::behind(last, query.collection, query.order));
+    let mut documents: Vec<Document> = found.into_iter().map(|found| found.document).collect();
+    if query.keys_only {
+        documents.iter_mut().for_each(|document| document.body = Body::new());
+    }
     Ok(Page { documents, next })
+}
+
+fn list(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Found>, StoreError> {
+    let failed = unavailable("find");
+    let collection = query.collection;
+    let order = order_columns(query);
+    let needs_body = !query.keys_only || query.words().is_some();
+    let shown = if needs_body { document(collection) } else { key(collection).to_owned() };
+    let columns = format!("{}, {shown}", order.join(", "));
+    let mut found = Vec::new();
+    let by = index_for(connection, query).map_err(&failed)?;
+    for statement in select::lists(query, &columns, by) {
+        let room = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
+        let values = statement.values.into_iter().chain([SqlValue::Integer(room)]);
+        let mut prepared = connection.prepare_cached(&statement.text).map_err(&failed)?;
+        let mut rows = prepared.query(params_from_iter(values)).map_err(&failed)?;
+        while let Some(row) = rows.next().map_err(&failed)? {
+            let sort_key = sort_key_in(row, order.len()).map_err(&failed)?;
+            let document = if needs_body {
+                document_in(collection, row, order.len())?
+            } else {
+                let (key, version) = key_in(collection, row, order.len())?;
+                Document { key, version, body: Body::new() }
+            };
+            found.push(Found { document, sort_key });
+        }
+        if found.len() == limit {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Documents in a rare state, such as those that wait among a million that have ended, are sorted faster than looked for:
+/// the totals tell whether they are rare. Where they are not, any order meets enough of them.
+fn index_for(connection: &Connection, query: &Query) -> rusqlite::Result<Option<&'static Index>> {
+    let Some((index, gives_order)) = select::guarded_index(query) else { return Ok(None) };
+    if gives_order {
+        return Ok(Some(index));
+    }
+    let counted =
+        |filter: &&Filter| filter.path().is_some_and(|path| query.collection.counted.contains(&path));
+    let filters = query.filters.iter().filter(counted).cloned().collect();
+    let totals = counts::kept(connection, &Query { filters, after: None, ..query.clone() }, None)?;
+    let few = totals.is_some_and(|totals| totals.iter().map(|tally| tally.count).sum::<u64>() <= FEW);
+    Ok(few.then_some(index))
+}
+
+fn sort_key_in(row: &Row<'_>, columns: usize) -> rusqlite::Result<Vec<Value>> {
+    (0..columns).map(|nth| row.get_ref(nth).map(from_column)).collect()
+}
+
+fn count(connection: &Connection, query: Query, by: Option<&'static str>) -> Result<Vec<Tally>, StoreError> {
+    let failed = unavailable("count");
+    if query.words().is_some() {
+        return count_found(connection, query, by);
+    }
+    if let Some(kept) = counts::kept(connection, &query, by).map_err(&failed)? {
+        return Ok(kept);
+    }
+    let matching = select::matching(&query, None);
+    let (value, group) = match by {
+        Some(path) => (column(path), " GROUP BY 1 ORDER BY 1"),
+        None => ("NULL".to_owned(), ""),
+    };
+    let text = format!("SELECT {value}, count(*){}{group}", matching.text);
+    let mut statement = connection.prepare_cached(&text).map_err(&failed)?;
+    let tally = |row: &Row<'_>| {
+        let count: i64 = row.get(1)?;
+        Ok(Tally { value: from_column(row.get_ref(0)?), count: count.unsigned_abs() })
+    };
+    let rows = statement.query_map(params_from_iter(matching.values), tally).map_err(&failed)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(&failed)
+}
+
+/// Documents found by words are looked at, each of them.
+fn count_found(
+    connection: &Connection,
+    mut query: Query,
+    by: Option<&'static str>,
+) -> Result<Vec<Tally>, StoreError> {
+    query.after = None;
+    query.limit = rota_store::limits::MAX_PAGE;
+    query.keys_only = false;
+    let field = by.and_then(|path| query.collection.field(path));
+    let mut totals: BTreeMap<(Option<i64>, Option<String>), Tally> = BTreeMap::new();
+    if field.is_none() {
+        totals.insert((None, None), Tally { value: Value::Null, count: 0 });
+    }
+    loop {
+        let page = find(connection, &query)?;
+        for document in page.documents {
+            let value = field.map(|field| field.sort_value(&document.body)).unwrap_or_default();
+            let key = (value.as_i64(), value.as_str().map(str::to_owned));
+            totals.entry(key).or_insert(Tally { value, count: 0 }).count += 1;
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok(totals.into_values().collect()),
+        }
+    }
 }

@@ -1,75 +1,252 @@
-//! A document as columns and a body, and back.
+//! A document as columns and a body, and back. Fields that change stand in columns only; fixed declared fields stand in
+//! both.
 
 use rota_store::StoreError;
-use rota_store::collection::{Collection, Kind};
-use rota_store::seam::{Body, Document, Version};
-use rusqlite::Row;
+use rota_store::collection::{Collection, Kind, Reach, Walker, millis, take_at, value_at};
+use rota_store::seam::{Body, Document, Fields, Key, Version};
+use rusqlite::Row as SqlRow;
 use rusqlite::types::{Value as SqlValue, ValueRef};
 use serde_json::Value;
 
-/// A value of a declared field as SQLite holds it. Objects and lists become their JSON text.
-pub(crate) fn to_sql(value: &Value) -> SqlValue {
-    match value {
-        Value::Null => SqlValue::Null,
-        Value::String(text) => SqlValue::Text(text.clone()),
-        Value::Number(number) if number.is_i64() => SqlValue::Integer(number.as_i64().unwrap_or_default()),
-        other => SqlValue::Text(other.to_string()),
-    }
+/// A document that is about to be written.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// One for each declared field, in their order.
+    pub(crate) columns: Vec<SqlValue>,
+    /// What is not in columns alone, as JSON text.
+    pub(crate) body: String,
+    /// For each declared field of several texts, by its place among the fields: the texts.
+    pub(crate) keywords: Vec<(usize, Vec<String>)>,
 }
 
-/// As [`to_sql`], for a field of this kind: whatever stands in a JSON field is JSON text, a string too.
-pub(crate) fn field_to_sql(kind: Kind, value: &Value) -> SqlValue {
-    match kind {
-        Kind::Json if !value.is_null() => SqlValue::Text(value.to_string()),
-        _ => to_sql(value),
-    }
-}
+/// The columns that a change sets, by the place of the field among the declared ones.
+pub(crate) type Columns = Vec<(usize, SqlValue)>;
 
-/// The columns of all declared fields, and the text of what is left for the body.
-pub(crate) fn split(collection: &Collection, mut body: Body) -> (Vec<SqlValue>, String) {
-    let mut columns = Vec::with_capacity(collection.fields.len());
-    for field in collection.fields {
-        let value = if field.changes { field.take(&mut body) } else { field.get(&body).cloned() };
-        columns.push(field_to_sql(field.kind, &value.unwrap_or(Value::Null)));
+impl Row {
+    /// Goes through the document once: what changes on its own is taken out, the rest becomes text.
+    pub(crate) fn of(collection: &Collection, body: Body, walker: &mut Walker) -> Self {
+        let columns = vec![SqlValue::Null; collection.fields.len()];
+        let mut row = Self { columns, body: String::new(), keywords: Vec::new() };
+        let mut text = Vec::with_capacity(512);
+        for (place, (name, mut value)) in body.into_iter().enumerate() {
+            if let Some(member) = walker.member(place, &name) {
+                for (rest, nth) in &member.below {
+                    row.put_below(collection, *nth, &mut value, rest);
+                }
+                if let Some(nth) = member.itself
+                    && let Some(field) = collection.fields.get(nth)
+                {
+                    if field.changes {
+                        row.put(nth, column_of(field.kind, Some(value)));
+                        continue;
+                    }
+                    row.put_fixed(nth, field.kind, &value);
+                }
+            }
+            text.push(if text.is_empty() { b'{' } else { b',' });
+            // Writing to memory does not fail.
+            let _ = serde_json::to_writer(&mut text, &name);
+            text.push(b':');
+            let _ = serde_json::to_writer(&mut text, &value);
+        }
+        text.extend_from_slice(if text.is_empty() { b"{}" } else { b"}" });
+        row.body = String::from_utf8(text).unwrap_or_default();
+        row
     }
-    (columns, Value::Object(body).to_string())
-}
 
-/// The document in a row of `document_columns`. A part that cannot be read is told to the operator and left out: the row
-/// keeps its place in lists, and whoever needs the part finds the document incomplete.
-pub(crate) fn join(collection: &'static Collection, row: &Row<'_>) -> Result<Document, StoreError> {
-    let damaged = |why: String| StoreError::damaged(format!("read from {}", collection.name), why);
-    let sql = |error: rusqlite::Error| damaged(error.to_string());
-    let id: String = row.get(0).map_err(sql)?;
-    let version: i64 = row.get(1).map_err(sql)?;
-    let unreadable =
-        |part: &str, why: &str| tracing::error!(collection = collection.name, id, part, why, "damaged");
-    let text = row.get_ref(2).map_err(sql)?.as_bytes().unwrap_or_default();
-    let mut body: Body = serde_json::from_slice(text).unwrap_or_else(|error| {
-        unreadable("body", &error.to_string());
-        Body::new()
-    });
-    for (nth, field) in collection.changing().enumerate() {
-        let value = from_sql(field.kind, row.get_ref(3 + nth).map_err(sql)?);
-        match value {
-            Ok(Value::Null) => {}
-            Ok(value) => field.set(&mut body, value),
-            Err(why) => unreadable(field.path, &why),
+    fn put(&mut self, nth: usize, column: SqlValue) {
+        if let Some(place) = self.columns.get_mut(nth) {
+            *place = column;
         }
     }
-    Ok(Document { id, version: Version(version.unsigned_abs()), body })
+
+    fn put_fixed(&mut self, nth: usize, kind: Kind, value: &Value) {
+        if kind == Kind::Keywords {
+            self.keywords.push((nth, texts(value)));
+        }
+        self.put(nth, column_of(kind, Some(value.clone())));
+    }
+
+    fn put_below(&mut self, collection: &Collection, nth: usize, value: &mut Value, rest: &str) {
+        let (Some(field), Value::Object(parent)) = (collection.fields.get(nth), value) else { return };
+        if field.changes {
+            self.put(nth, column_of(field.kind, take_at(parent, rest)));
+        } else if let Some(value) = value_at(parent, rest) {
+            self.put_fixed(nth, field.kind, value);
+        }
+    }
 }
 
-fn from_sql(kind: Kind, value: ValueRef<'_>) -> Result<Value, String> {
+impl Row {
+    /// The document again.
+    pub(crate) fn document(&self, key: Key, version: Version) -> Document {
+        let mut body: Body = serde_json::from_str(&self.body).unwrap_or_default();
+        for (field, column) in key.collection.fields.iter().zip(&self.columns) {
+            if field.changes && *column != SqlValue::Null {
+                field.set(&mut body, value_of(field.kind, column));
+            }
+        }
+        Document { key, version, body }
+    }
+}
+
+/// What a column means that was made from a document, and so is as declared.
+pub(crate) fn value_of(kind: Kind, column: &SqlValue) -> Value {
+    value_in(kind, ValueRef::from(column)).unwrap_or_default()
+}
+
+pub(crate) fn columns_of(collection: &Collection, fields: Fields) -> Columns {
+    let place = |path: &str| collection.fields.iter().position(|field| field.path == path);
+    let column = |(path, value): (&str, Value)| {
+        let nth = place(path)?;
+        Some((nth, column_of(collection.fields.get(nth)?.kind, Some(value))))
+    };
+    fields.into_iter().filter_map(column).collect()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    let several = value.as_array().into_iter().flatten();
+    several.filter_map(|one| one.as_str().map(str::to_owned)).collect()
+}
+
+/// What stands in the column of a field of this kind.
+fn column_of(kind: Kind, value: Option<Value>) -> SqlValue {
+    match value {
+        None | Some(Value::Null) => SqlValue::Null,
+        Some(value) if kind == Kind::Date => millis(&value).map_or(SqlValue::Null, SqlValue::Integer),
+        Some(Value::Array(several)) if kind == Kind::Keywords && several.is_empty() => SqlValue::Null,
+        Some(value) if matches!(kind, Kind::Json | Kind::Keywords) => SqlValue::Text(value.to_string()),
+        Some(Value::String(text)) => SqlValue::Text(text),
+        Some(value) => value.as_i64().map_or(SqlValue::Null, SqlValue::Integer),
+    }
+}
+
+/// A value that a keyword or integer is compared with.
+pub(crate) fn to_sql(value: &Value) -> SqlValue {
+    match value {
+        Value::String(text) => SqlValue::Text(text.clone()),
+        other => other.as_i64().map_or(SqlValue::Null, SqlValue::Integer),
+    }
+}
+
+/// A keyword or integer as it stands in a column.
+pub(crate) fn from_column(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Integer(number) => number.into(),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into(),
+        _ => Value::Null,
+    }
+}
+
+/// The key of a row whose columns from `first` on are those of [`crate::statements::KEY`].
+pub(crate) fn key_in(
+    collection: &'static Collection,
+    row: &SqlRow<'_>,
+    first: usize,
+) -> Result<(Key, Version), StoreError> {
+    let damaged = |why: String| StoreError::damaged(format!("read from {}", collection.name), why);
+    let id: String = row.get(first).map_err(|error| damaged(error.to_string()))?;
+    let version: i64 = row.get(first + 1).map_err(|error| damaged(error.to_string()))?;
+    let domain = match collection.reach {
+        Reach::Installation => None,
+        Reach::Domain => {
+            let name: String = row.get(first + 2).map_err(|error| damaged(error.to_string()))?;
+            Some(name.parse().map_err(|error| damaged(format!("{error}")))?)
+        }
+    };
+    Ok((Key { collection, domain, id }, Version(version.unsigned_abs())))
+}
+
+/// A document as it stands in the file. Whoever asked for it makes the document of it: the writer's thread has better
+/// things to do.
+#[derive(Debug)]
+pub(crate) struct RawDocument {
+    pub(crate) key: Key,
+    pub(crate) version: Version,
+    body: String,
+    /// The fields that change, in their order.
+    changing: Vec<SqlValue>,
+}
+
+impl RawDocument {
+    /// From a row whose columns from `first` on are those of [`crate::statements::document`].
+    pub(crate) fn of(key: Key, version: Version, row: &SqlRow<'_>, first: usize) -> rusqlite::Result<Self> {
+        let body =
+            String::from_utf8_lossy(row.get_ref(first + 3)?.as_bytes().unwrap_or_default()).into_owned();
+        let count = key.collection.changing().count();
+        let changing = (0..count).map(|nth| row.get(first + 4 + nth)).collect::<rusqlite::Result<_>>()?;
+        Ok(Self { key, version, body, changing })
+    }
+
+    /// From a document that is about to be written.
+    pub(crate) fn of_row(key: Key, version: Version, row: &Row) -> Self {
+        let fields = key.collection.fields.iter().zip(&row.columns);
+        let changing = fields.filter(|(field, _)| field.changes).map(|(_, column)| column.clone()).collect();
+        Self { version, body: row.body.clone(), changing, key }
+    }
+
+    /// The column of a field that changes, by the place of the field.
+    fn column(&mut self, nth: usize) -> Option<&mut SqlValue> {
+        let before = self.key.collection.fields.iter().take(nth).filter(|field| field.changes).count();
+        self.changing.get_mut(before)
+    }
+
+    pub(crate) fn set(&mut self, columns: &Columns) {
+        for (nth, value) in columns {
+            if let Some(column) = self.column(*nth) {
+                column.clone_from(value);
+            }
+        }
+    }
+
+    /// One more in a field; what it is then.
+    pub(crate) fn add_one(&mut self, nth: usize) -> i64 {
+        let Some(column) = self.column(nth) else { return 0 };
+        let held = if let SqlValue::Integer(held) = column { *held } else { 0 };
+        *column = SqlValue::Integer(held.saturating_add(1));
+        held.saturating_add(1)
+    }
+
+    /// The whole document. A part that cannot be read is told to the operator and left out: the row keeps its place in
+    /// lists, and whoever needs the part finds the document incomplete.
+    pub(crate) fn into_document(self) -> Document {
+        let Self { key, version, body, changing } = self;
+        let unreadable = |part: &str, why: &str| tracing::error!(%key, part, why, "damaged");
+        let mut body: Body = serde_json::from_str(&body).unwrap_or_else(|error| {
+            unreadable("body", &error.to_string());
+            Body::new()
+        });
+        for (field, column) in key.collection.changing().zip(&changing) {
+            match value_in(field.kind, ValueRef::from(column)) {
+                Ok(Value::Null) => {}
+                Ok(value) => field.set(&mut body, value),
+                Err(why) => unreadable(field.path, &why),
+            }
+        }
+        Document { key, version, body }
+    }
+}
+
+/// The document in a row whose columns from `first` on are those of [`crate::statements::document`].
+pub(crate) fn document_in(
+    collection: &'static Collection,
+    row: &SqlRow<'_>,
+    first: usize,
+) -> Result<Document, StoreError> {
+    let (key, version) = key_in(collection, row, first)?;
+    let what = format!("read from {}", collection.name);
+    let raw = RawDocument::of(key, version, row, first).map_err(|error| StoreError::damaged(what, error))?;
+    Ok(raw.into_document())
+}
+
+fn value_in(kind: Kind, value: ValueRef<'_>) -> Result<Value, String> {
     match (kind, value) {
         (_, ValueRef::Null) => Ok(Value::Null),
         (Kind::Integer, ValueRef::Integer(number)) => Ok(number.into()),
         (Kind::Keyword, ValueRef::Text(text)) => {
             std::str::from_utf8(text).map(Value::from).map_err(|error| error.to_string())
         }
-        (Kind::Json | Kind::Keywords, ValueRef::Text(text)) => {
-            serde_json::from_slice(text).map_err(|error| error.to_string())
-        }
-        (kind, other) => Err(format!("{:?} where {kind:?} was declared", other.data_type())),
+        (Kind::Json, ValueRef::Text(text)) => serde_json::from_slice(text).map_err(|error| error.to_string()),
+        (kind, other) => Err(format!("{:?} where {} was declared", other.data_type(), kind.expected())),
     }
 }

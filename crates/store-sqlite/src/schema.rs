@@ -1,139 +1,183 @@
-//! The file: its settings, its tables and indexes. Tables are derived from the declarations of the collections.
+//! Tables, indexes and views, derived from the declarations of the collections.
 //!
-//! A document is a row. Fields that change stand in columns only; the body holds the rest and is written once. Fixed
-//! declared fields stand in both. The row id rises with each insert, which keeps the table dense.
+//! ```text
+//!  jobs.rows    pk, id, version, body, a column for each declared field; hidden_at where deleting hides, in_domain where
+//!               each domain has its own
+//!  jobs.large   bodies too large to be written again with every change beside them
+//!  users.hashed_api_key            one row for each of several texts
+//!  jobs, timers, timers-default    views that show whole documents
+//!  counts        how many documents have which values, kept up to date with every commit
+//!  sequences     numbers handed out
+//!  facts         what is known of the file itself
+//!  text_changes  documents whose words changed after they were made, for the text index
+//! ```
+//!
+//! The primary key of a row is the version by which its document was made: it rises, which keeps the tables dense, and
+//! never comes again, which lets the text index name documents by it.
 
-use std::path::Path;
+use rota_model::domain::Domain;
+use rota_store::collection::{ALL, Collection, Index, Kind, Reach};
 
-use rota_store::StoreError;
-use rota_store::collection::{self, Collection, Index, Kind};
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use crate::statements::{body, column, divides, is_shown, keywords_table, quoted, table};
 
-use crate::sql::{column, quoted, table};
-use crate::unavailable;
-
+/// Rises with every change of what is below; a file of each released version is kept among the fixtures.
+pub(crate) const VERSION: i64 = 2;
 /// Written into the head of the file, so that it is known as Rota's: "Rota".
-const APPLICATION_ID: i64 = 0x526f_7461;
-const SCHEMA_VERSION: i64 = 1;
+pub(crate) const APPLICATION_ID: i64 = 0x526f_7461;
 /// Larger pages than the default: job-sized documents fill them better.
-const PAGE_BYTES: i64 = 8_192;
+pub(crate) const PAGE_BYTES: i64 = 8_192;
 
-/// Opens the file for writing and makes the tables if it is new. A file that is not Rota's is left untouched.
-pub(crate) fn open(file: &Path) -> Result<Connection, StoreError> {
-    let what = format!("open {}", file.display());
-    make_private(file).map_err(|error| StoreError::unavailable(&what, error))?;
-    let connection = Connection::open(file).map_err(unavailable(&what))?;
-    if is_blank(&connection) {
-        set_up(&connection).map_err(unavailable(&what))?;
-    }
-    recognise(&connection, &what)?;
-    configure(&connection).map_err(unavailable(&what))?;
-    Ok(connection)
+/// Something in the file: the name it has there, and the statement that makes it.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub(crate) name: String,
+    pub(crate) ddl: String,
 }
 
-/// Opens the file once more, to read.
-pub(crate) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let what = format!("open {}", file.display());
-    let failed = unavailable(&what);
-    let connection = Connection::open_with_flags(file, flags).map_err(&failed)?;
-    keep_statements(&connection).map_err(&failed)?;
-    Ok(connection)
-}
-
-/// Whether there is nothing in the file, or only what a process left that died while making it.
-fn is_blank(connection: &Connection) -> bool {
-    let blank = "SELECT (SELECT count(*) FROM sqlite_schema) = 0
-        AND (SELECT application_id FROM pragma_application_id) = 0
-        AND (SELECT user_version FROM pragma_user_version) = 0";
-    connection.query_row(blank, [], |row| row.get(0)).unwrap_or(false)
-}
-
-fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    let mut script = String::from("BEGIN IMMEDIATE;\n");
-    for collection in collection::ALL {
-        script.push_str(&table_ddl(collection));
-    }
-    script.push_str("CREATE TABLE sequences (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;\n");
-    script.push_str(&format!("PRAGMA application_id = {APPLICATION_ID};\n"));
-    script.push_str(&format!("PRAGMA user_version = {SCHEMA_VERSION};\nCOMMIT;"));
-    connection.execute_batch(&script)
-}
-
-fn recognise(connection: &Connection, what: &str) -> Result<(), StoreError> {
-    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    match number("application_id") {
-        Ok(APPLICATION_ID) => {}
-        Ok(_) => {
-            return Err(StoreError::refused(
-                what,
-                "it is a database of another program; it was left untouched",
-            ));
-        }
-        Err(error) => return Err(StoreError::refused(what, format!("it is not a store of Rota ({error})"))),
-    }
-    match number("user_version") {
-        Ok(SCHEMA_VERSION) => Ok(()),
-        Ok(other) => {
-            Err(StoreError::refused(what, format!("its schema {other} is not one this version knows")))
-        }
-        Err(error) => Err(unavailable(what)(error)),
+impl Object {
+    fn table(name: String, definition: &str) -> Self {
+        Self { ddl: format!("CREATE TABLE {} {definition}", quoted(&name)), name }
     }
 }
 
-/// Durable on return: the write-ahead log is synced at each commit.
-fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.pragma_update(None, "cache_size", -64_000)?;
-    keep_statements(connection)
+/// Every table, those of the collections first.
+pub(crate) fn tables() -> Vec<Object> {
+    let mut tables: Vec<Object> = ALL.iter().flat_map(|collection| tables_of(collection)).collect();
+    let own = [
+        ("sequences", "(name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID"),
+        (
+            "counts",
+            "(collection TEXT, key TEXT, n INTEGER NOT NULL, PRIMARY KEY (collection, key)) WITHOUT ROWID",
+        ),
+        ("facts", "(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"),
+        (
+            "text_changes",
+            "(seq INTEGER PRIMARY KEY AUTOINCREMENT, collection TEXT NOT NULL, pk INTEGER NOT NULL)",
+        ),
+    ];
+    tables.extend(own.map(|(name, definition)| Object::table(name.to_owned(), definition)));
+    tables
 }
 
-/// A statement is prepared once and kept. Without the guarantee that its plan does not depend on the values bound to it,
-/// SQLite would prepare it again whenever they change.
-fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    connection.set_prepared_statement_cache_capacity(256);
-    Ok(())
-}
-
-/// Makes the file before SQLite does, for its owner alone: SQLite gives its companions the same permissions.
-fn make_private(file: &Path) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file).map(|_| ())
-}
-
-fn table_ddl(collection: &Collection) -> String {
+fn tables_of(collection: &Collection) -> Vec<Object> {
     let columns: String = collection
         .fields
         .iter()
-        .map(|field| {
-            let affinity = if field.kind == Kind::Integer { "INTEGER" } else { "TEXT" };
-            format!(", {} {affinity}", column(field.path))
-        })
+        .map(|field| format!(", {}", column_definition(field.path, field.kind)))
         .collect();
-    let table = table(collection);
-    let mut ddl = format!(
-        "CREATE TABLE {table} (pk INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, \
-         body TEXT NOT NULL{columns});\n"
+    let (domain, unique) = match collection.reach {
+        Reach::Installation => ("", "UNIQUE (id)"),
+        Reach::Domain => (", in_domain TEXT NOT NULL", "UNIQUE (in_domain, id)"),
+    };
+    let hidden = if collection.hides() { ", hidden_at INTEGER" } else { "" };
+    let rows = format!(
+        "(pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL{columns}{hidden}{domain}, \
+         {unique})"
     );
-    for index in collection.indexes {
-        ddl.push_str(&index_ddl(collection, index, &table));
+    let mut tables = vec![Object::table(format!("{}.rows", collection.name), &rows)];
+    if divides(collection) {
+        let large = "(pk INTEGER PRIMARY KEY, body TEXT NOT NULL)";
+        tables.push(Object::table(format!("{}.large", collection.name), large));
     }
-    ddl
+    for field in collection.fields.iter().filter(|field| field.kind == Kind::Keywords) {
+        let texts = "(value TEXT, pk INTEGER, PRIMARY KEY (value, pk)) WITHOUT ROWID";
+        tables.push(Object::table(format!("{}.{}", collection.name, field.path), texts));
+    }
+    tables
 }
 
-fn index_ddl(collection: &Collection, index: &Index, table: &str) -> String {
-    let name = quoted(&format!("{}.{}", collection.name, index.name));
+pub(crate) fn column_definition(path: &str, kind: Kind) -> String {
+    let affinity = if matches!(kind, Kind::Integer | Kind::Date) { "INTEGER" } else { "TEXT" };
+    format!("{} {affinity}", column(path))
+}
+
+/// Every index that is declared, and one over what is hidden. What is hidden stands in no other.
+pub(crate) fn indexes() -> Vec<Object> {
+    ALL.iter().flat_map(|collection| indexes_of(collection)).collect()
+}
+
+fn indexes_of(collection: &Collection) -> Vec<Object> {
+    let table = table(collection);
+    let mut indexes: Vec<Object> =
+        collection.indexes.iter().map(|index| declared_index(collection, index, &table)).collect();
+    for field in collection.fields.iter().filter(|field| field.kind == Kind::Keywords) {
+        let name = format!("{}.{}.pk", collection.name, field.path);
+        let texts = keywords_table(collection, field.path);
+        indexes.push(Object { ddl: format!("CREATE INDEX {} ON {texts} (pk)", quoted(&name)), name });
+    }
+    if collection.hides() {
+        let name = format!("{}.hidden", collection.name);
+        let ddl =
+            format!("CREATE INDEX {} ON {table} (hidden_at) WHERE hidden_at IS NOT NULL", quoted(&name));
+        indexes.push(Object { name, ddl });
+    }
+    indexes
+}
+
+fn declared_index(collection: &Collection, index: &Index, table: &str) -> Object {
+    let name = format!("{}.{}", collection.name, index.name);
     let fields: Vec<String> = index.fields.iter().map(|path| column(path)).collect();
-    let only =
-        index.only.map(|(path, value)| format!(" WHERE {} = '{value}'", column(path))).unwrap_or_default();
-    format!("CREATE INDEX {name} ON {table} ({}){only};\n", fields.join(", "))
+    let mut only: Vec<String> = Vec::new();
+    if collection.hides() {
+        only.push(is_shown(collection).to_owned());
+    }
+    only.extend(index.only.map(|(path, value)| format!("{} = '{value}'", column(path))));
+    let only = if only.is_empty() { String::new() } else { format!(" WHERE {}", only.join(" AND ")) };
+    Object { ddl: format!("CREATE INDEX {} ON {table} ({}){only}", quoted(&name), fields.join(", ")), name }
+}
+
+/// The views of whole collections. Where each domain has its own, those are made when a domain is met.
+pub(crate) fn views() -> Vec<Object> {
+    ALL.iter().map(|collection| view(collection, collection.name.to_owned(), None)).collect()
+}
+
+/// The view of one domain's collection, such as `timers-default`.
+pub(crate) fn view_of_domain(collection: &Collection, domain: &Domain) -> Object {
+    view(collection, format!("{}-{domain}", collection.name), Some(domain))
+}
+
+/// Whole documents, for whoever opens the file: the body with what stands in columns put back into it. A path that is
+/// NULL sets nothing.
+fn view(collection: &Collection, name: String, domain: Option<&Domain>) -> Object {
+    let set: String = collection
+        .changing()
+        .map(|field| {
+            let name = column(field.path);
+            let value = if field.kind == Kind::Json { format!("json({name})") } else { name.clone() };
+            format!(", iif({name} IS NULL, NULL, '$.{}'), {value}", field.path)
+        })
+        .collect();
+    let document =
+        if set.is_empty() { body(collection) } else { format!("json_set({}{set})", body(collection)) };
+    let fields = collection.fields.iter().filter(|field| field.kind != Kind::Json);
+    let fields: String = fields.map(|field| format!(", {}", column(field.path))).collect();
+    let in_domain = if collection.reach == Reach::Domain { ", in_domain AS domain" } else { "" };
+    // Domains are letters, digits and hyphens.
+    let only = domain.map(|domain| format!(" AND in_domain = '{domain}'")).unwrap_or_default();
+    let ddl = format!(
+        "CREATE VIEW {} AS SELECT id, version, {document} AS document{in_domain}{fields} FROM {} WHERE {}{only}",
+        quoted(&name),
+        table(collection),
+        is_shown(collection)
+    );
+    Object { name, ddl }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files are made by these statements. If this fails for a version that was released, raise [`VERSION`] first, and
+    /// keep a file of the old one among the fixtures.
+    #[test]
+    fn golden_schema() {
+        let objects = tables().into_iter().chain(indexes()).chain(views());
+        let text: String = objects.map(|object| format!("{};\n", object.ddl)).collect();
+        let path = format!("{}/golden/schema-{VERSION}.sql", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("ROTA_BLESS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(golden == text, "the tables changed: look at it, then run `cargo xtask bless`\n\n{text}");
+    }
 }

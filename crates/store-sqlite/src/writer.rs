@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Nothing is answered before the commit is on disk. If a statement fails, the whole group is rolled back and everyone
-//! is told that nothing happened; if the commit itself fails, everyone is told that it may have.
+//! is told that nothing happened. If the commit itself fails, everyone is told that it may have, unless the disk was full:
+//! then the end of the commit was not written, and it did not happen.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,30 +15,53 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rota_store::StoreError;
-use rota_store::hints::{Hint, HintSender};
-use rota_store::seam::{Claim, Document, Version, Write, Written};
-use rusqlite::types::Value as SqlValue;
-use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
-use serde_json::json;
+use rota_store::hints::HintSender;
+use rota_store::seam::{Claim, Write, Written};
+use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
-use crate::row::{field_to_sql, join, split};
-use crate::{sql, unavailable};
+use crate::commit::{Commit, Memory};
+use crate::prepared::{Prepared, Walkers};
+use crate::row::RawDocument;
+use crate::statements::Statements;
+use crate::text::Bell;
+use crate::unavailable;
 
 /// How long to wait for company before a commit, when there was company a moment ago.
 const GATHER: Duration = Duration::from_micros(50);
-/// How many requests share a commit at most, so that nobody waits for ever.
-const MAX_GROUP: usize = 4_096;
-/// Versions are reserved in blocks, so that a commit need not store how far they got.
-const VERSION_BLOCK: u64 = 1_000_000;
+/// How many documents share a commit, so that nobody waits for ever. A group ends when it has this many.
+const MAX_GROUP: usize = 2_000;
+
+/// How many writes are handed over at a time.
+const PART: usize = 100;
 
 /// Where the answer to a request goes.
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 enum Request {
-    Write(Vec<Write>, Reply<Vec<Written>>),
-    Claim(Box<Claim>, Reply<Vec<Document>>),
+    Write(Batch, Reply<Vec<Written>>),
+    Claim(Box<Claim>, Reply<Vec<RawDocument>>),
     Sequence(&'static str, u64, Reply<Range<u64>>),
+    /// The text index has seen these notes.
+    ForgetWords(i64),
+}
+
+/// Writes that come while the first of them are being applied: their caller makes them ready, one part after the other,
+/// without waiting for anything in between.
+struct Batch {
+    parts: Receiver<Vec<Prepared>>,
+    count: usize,
+}
+
+impl Request {
+    /// How many documents it may touch.
+    fn weight(&self) -> usize {
+        match self {
+            Request::Write(batch, _) => batch.count,
+            Request::Claim(claim, _) => claim.max,
+            Request::Sequence(..) | Request::ForgetWords(_) => 1,
+        }
+    }
 }
 
 /// The handle of the thread. Dropping it lets the thread finish what was asked and close the file.
@@ -46,34 +70,73 @@ pub(crate) struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// An answer that is on its way.
+pub(crate) struct Pending<T> {
+    what: &'static str,
+    answer: oneshot::Receiver<Result<T, StoreError>>,
+}
+
+impl<T> Pending<T> {
+    pub(crate) async fn wait(self) -> Result<T, StoreError> {
+        self.answer.await.unwrap_or_else(|_| Err(StoreError::unknown(self.what, "the writer ended")))
+    }
+}
+
 impl Writer {
-    pub(crate) fn start(connection: Connection, hints: HintSender) -> Result<Self, StoreError> {
+    pub(crate) fn start(connection: Connection, hints: HintSender, bell: Bell) -> Result<Self, StoreError> {
         let (requests, inbox) = mpsc::channel();
-        let work = Work { versions: Versions::default(), connection, hints };
+        let work = Work { connection, hints, bell, statements: Statements::new(), memory: Memory::default() };
         let thread =
             std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || work.run(&inbox));
         let thread = thread.map_err(|error| StoreError::unavailable("start the writer", error))?;
         Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
 
-    pub(crate) async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
-        self.ask("write", |reply| Request::Write(batch, reply)).await
+    /// Makes writes ready and hands them over, some at a time: while the first are applied, the others are made ready.
+    pub(crate) fn write(&self, batch: Vec<Write>) -> Result<Pending<Vec<Written>>, StoreError> {
+        let (sender, parts) = mpsc::channel();
+        let count = batch.len();
+        let mut walkers = Walkers::default();
+        let mut rest = batch.into_iter().map(|write| Prepared::of(write, &mut walkers));
+        // A writer that has ended hears neither this nor the request, which says so.
+        let _ = sender.send(rest.by_ref().take(PART).collect::<Vec<_>>());
+        let sender = (count > PART).then_some(sender);
+        let pending = self.ask("write", |reply| Request::Write(Batch { parts, count }, reply))?;
+        if let Some(sender) = sender {
+            while rest.len() > 0 {
+                let _ = sender.send(rest.by_ref().take(PART).collect::<Vec<_>>());
+            }
+        }
+        Ok(pending)
     }
 
-    pub(crate) async fn claim(&self, claim: Claim) -> Result<Vec<Document>, StoreError> {
-        self.ask("claim", |reply| Request::Claim(Box::new(claim), reply)).await
+    pub(crate) fn claim(&self, claim: Claim) -> Result<Pending<Vec<RawDocument>>, StoreError> {
+        self.ask("claim", |reply| Request::Claim(Box::new(claim), reply))
     }
 
-    pub(crate) async fn sequence(&self, name: &'static str, n: u64) -> Result<Range<u64>, StoreError> {
-        self.ask("take numbers", |reply| Request::Sequence(name, n, reply)).await
+    pub(crate) fn sequence(&self, name: &'static str, n: u64) -> Result<Pending<Range<u64>>, StoreError> {
+        self.ask("take numbers", |reply| Request::Sequence(name, n, reply))
     }
 
-    async fn ask<T>(&self, what: &str, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
+    /// For the text index, which says how far it got.
+    pub(crate) fn forgetter(&self) -> impl Fn(i64) + Send + use<> {
+        let requests = self.requests.clone();
+        move |seq| {
+            // A writer that has ended forgets nothing more: the notes are seen again.
+            let _ = requests.as_ref().map(|requests| requests.send(Request::ForgetWords(seq)));
+        }
+    }
+
+    fn ask<T>(
+        &self,
+        what: &'static str,
+        request: impl FnOnce(Reply<T>) -> Request,
+    ) -> Result<Pending<T>, StoreError> {
         let (reply, answer) = oneshot::channel();
         let closed = || StoreError::unavailable(what, "the store is closed");
         let requests = self.requests.as_ref().ok_or_else(closed)?;
         requests.send(request(reply)).map_err(|_| closed())?;
-        answer.await.unwrap_or_else(|_| Err(StoreError::unknown(what, "the writer ended")))
+        Ok(Pending { what, answer })
     }
 }
 
@@ -89,7 +152,9 @@ impl Drop for Writer {
 struct Work {
     connection: Connection,
     hints: HintSender,
-    versions: Versions,
+    bell: Bell,
+    statements: Statements,
+    memory: Memory,
 }
 
 /// What is answered once the commit is on disk.
@@ -104,121 +169,115 @@ impl Work {
             // Whoever was in the group is told that it may or may not have happened; the others go on.
             if catch_unwind(AssertUnwindSafe(|| self.serve(group))).is_err() {
                 tracing::error!("writing panicked; its group may or may not have happened");
-                let _ = self.execute("ROLLBACK");
-                self.versions = Versions::default();
+                self.roll_back();
             }
         }
     }
 
     fn serve(&mut self, group: Vec<Request>) {
-        let mut answers = Vec::with_capacity(group.len());
-        let mut hints = Vec::new();
-        let mut failure = self.execute("BEGIN IMMEDIATE").err();
+        let mut answers: Vec<Answer> = Vec::with_capacity(group.len());
+        let claims = group.iter().any(|request| matches!(request, Request::Claim(..)));
+        let begun = self.execute("BEGIN IMMEDIATE").err().map(unavailable("write"));
+        let mut commit = Commit::new(&self.connection, &self.statements, &mut self.memory, claims);
+        commit.failure = begun;
         for request in group {
-            answers.push(self.apply(request, &mut failure, &mut hints));
+            answers.extend(apply(request, &mut commit));
         }
-        failure = failure
-            .or_else(|| self.execute("COMMIT").err().map(|error| StoreError::unknown("commit", error)));
+        let (hints, mut failure) = commit.finish();
+        failure = failure.or_else(|| self.commit().err());
         if failure.is_some() {
-            let _ = self.execute("ROLLBACK");
-            // The block may have been rolled back with the rest.
-            self.versions = Versions::default();
+            self.roll_back();
         }
         for answer in answers {
             answer(failure.clone());
         }
         if failure.is_none() {
+            self.bell.ring(&hints);
             self.hints.send(hints);
         }
     }
 
-    fn execute(&self, statement: &str) -> Result<(), StoreError> {
-        let mut prepared = self.connection.prepare_cached(statement).map_err(unavailable("write"))?;
-        prepared.execute([]).map(|_| ()).map_err(unavailable("write"))
+    /// Waits for the disk.
+    fn commit(&self) -> Result<(), StoreError> {
+        self.execute("COMMIT").map_err(|error| match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreError::unavailable("write", error),
+            _ => StoreError::unknown("commit", error),
+        })
     }
 
-    /// Does one request inside the transaction; what it answers waits for the commit.
-    fn apply(&mut self, request: Request, failure: &mut Option<StoreError>, hints: &mut Vec<Hint>) -> Answer {
-        match request {
-            Request::Write(batch, reply) => finish(reply, failure, |()| self.write(batch, hints)),
-            Request::Claim(claim, reply) => finish(reply, failure, |()| self.claim(*claim, hints)),
-            Request::Sequence(name, n, reply) => finish(reply, failure, |()| {
-                advance(&self.connection, name, n).map_err(unavailable("take numbers"))
-            }),
+    fn roll_back(&mut self) {
+        if !self.connection.is_autocommit() {
+            let _ = self.execute("ROLLBACK");
         }
+        // What was remembered may have been rolled back with the rest.
+        self.memory = Memory::default();
     }
 
-    fn write(&mut self, batch: Vec<Write>, hints: &mut Vec<Hint>) -> Result<Vec<Written>, StoreError> {
-        let failed = unavailable("write");
-        let mut answers = Vec::with_capacity(batch.len());
-        for write in batch {
-            let version = self.versions.next(&self.connection).map_err(&failed)?;
-            let hint = write.hint();
-            let written = write_one(&self.connection, write, version).map_err(&failed)?;
-            if matches!(written, Written::Applied(_)) {
-                hints.push(hint);
-            }
-            answers.push(written);
-        }
-        Ok(answers)
-    }
-
-    fn claim(&mut self, claim: Claim, hints: &mut Vec<Hint>) -> Result<Vec<Document>, StoreError> {
-        let failed = unavailable("claim");
-        let collection = claim.collection;
-        let mut fields = claim.set;
-        fields.push((claim.token.0, json!(claim.token.1)));
-        let update = sql::claim_one(collection, &fields, claim.add_one);
-        let mut claimed = Vec::new();
-        for query in &claim.from {
-            let room = query.limit.min(claim.max - claimed.len());
-            if room == 0 {
-                break;
-            }
-            for pk in matching(&self.connection, query, room).map_err(&failed)? {
-                let version = self.versions.next(&self.connection).map_err(&failed)?;
-                let mut values = vec![version_to_sql(version)];
-                values.extend(set_values(collection, &fields));
-                values.push(SqlValue::Integer(pk));
-                let mut statement = self.connection.prepare_cached(&update).map_err(&failed)?;
-                let mut rows = statement.query(params_from_iter(values)).map_err(&failed)?;
-                if let Some(row) = rows.next().map_err(&failed)? {
-                    claimed.push(join(collection, row)?);
-                }
-            }
-        }
-        hints.extend(claimed.iter().map(|document| Hint {
-            collection,
-            id: document.id.clone(),
-            is_new: false,
-        }));
-        Ok(claimed)
+    fn execute(&self, statement: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(statement)?.execute([]).map(|_| ())
     }
 }
 
+/// Does one request inside the transaction; what it answers waits for the commit.
+fn apply(request: Request, commit: &mut Commit<'_>) -> Option<Answer> {
+    match request {
+        Request::Write(batch, reply) => Some(answer(reply, commit, |commit| write(batch, commit))),
+        Request::Claim(claim, reply) => Some(answer(reply, commit, |commit| commit.claim(&claim))),
+        Request::Sequence(name, n, reply) => {
+            Some(answer(reply, commit, |commit| commit.numbers(name, n).map_err(unavailable("take numbers"))))
+        }
+        Request::ForgetWords(seq) => {
+            if let Err(error) = commit.forget_words(seq) {
+                commit.failure.get_or_insert(unavailable("write")(error));
+            }
+            None
+        }
+    }
+}
+
+fn write(batch: Batch, commit: &mut Commit<'_>) -> Result<Vec<Written>, StoreError> {
+    let mut answers = Vec::with_capacity(batch.count);
+    for part in batch.parts {
+        commit.write(part, &mut answers).map_err(unavailable("write"))?;
+    }
+    if answers.len() < batch.count {
+        return Err(StoreError::unavailable("write", "whoever wrote broke off"));
+    }
+    Ok(answers)
+}
+
 /// Runs a part of the transaction unless an earlier part failed, and prepares its answer.
-fn finish<T: Send + 'static>(
+fn answer<T: Send + 'static>(
     reply: Reply<T>,
-    failure: &mut Option<StoreError>,
-    part: impl FnOnce(()) -> Result<T, StoreError>,
+    commit: &mut Commit<'_>,
+    part: impl FnOnce(&mut Commit<'_>) -> Result<T, StoreError>,
 ) -> Answer {
-    let done = match failure {
+    let done = match &commit.failure {
         Some(error) => Err(error.clone()),
-        None => part(()).inspect_err(|error| *failure = Some(error.clone())),
+        None => part(commit),
     };
-    Box::new(move |commit| {
-        let _ = reply.send(commit.map_or(done, Err));
+    if let Err(error) = &done {
+        commit.failure.get_or_insert(error.clone());
+    }
+    Box::new(move |failure| {
+        let _ = reply.send(failure.map_or(done, Err));
     })
 }
 
 /// Takes whoever waits. Where there was company a moment ago it looks around a little longer, yielding the core to those
 /// who are about to come: a timed wait would sleep for twice as long as it is told.
 fn gather(first: Request, inbox: &Receiver<Request>, company: bool) -> Vec<Request> {
+    let mut weight = first.weight();
     let mut group = vec![first];
     let began = stopwatch();
     loop {
-        group.extend(inbox.try_iter().take(MAX_GROUP - group.len()));
-        if !company || group.len() >= MAX_GROUP || began.elapsed() >= GATHER {
+        while weight < MAX_GROUP
+            && let Ok(request) = inbox.try_recv()
+        {
+            weight += request.weight();
+            group.push(request);
+        }
+        if !company || weight >= MAX_GROUP || began.elapsed() >= GATHER {
             return group;
         }
         std::thread::yield_now();
@@ -231,95 +290,4 @@ fn gather(first: Request, inbox: &Receiver<Request>, company: bool) -> Vec<Reque
 )]
 fn stopwatch() -> Instant {
     Instant::now()
-}
-
-/// The versions of this store: they rise over all documents and all restarts, so that a document made anew never has
-/// a version its predecessor had.
-#[derive(Default)]
-struct Versions {
-    next: u64,
-    end: u64,
-}
-
-impl Versions {
-    fn next(&mut self, connection: &Connection) -> rusqlite::Result<Version> {
-        if self.next == self.end {
-            let block = advance(connection, "versions", VERSION_BLOCK)?;
-            (self.next, self.end) = (block.start, block.end);
-        }
-        self.next += 1;
-        Ok(Version(self.next - 1))
-    }
-}
-
-fn version_to_sql(version: Version) -> SqlValue {
-    SqlValue::Integer(version.0.cast_signed())
-}
-
-/// Moves a sequence on; the first number is 1.
-fn advance(connection: &Connection, name: &str, n: u64) -> rusqlite::Result<Range<u64>> {
-    let statement = "INSERT INTO sequences (name, next) VALUES (?1, 1 + ?2)
-        ON CONFLICT (name) DO UPDATE SET next = next + ?2 RETURNING next";
-    let end: i64 =
-        connection.prepare_cached(statement)?.query_row(params![name, n.cast_signed()], |row| row.get(0))?;
-    let end = end.unsigned_abs();
-    Ok(end - n..end)
-}
-
-fn write_one(connection: &Connection, write: Write, version: Version) -> rusqlite::Result<Written> {
-    let next = version_to_sql(version);
-    let (collection, statement, values) = match write {
-        Write::Create { key, body } => {
-            let (columns, text) = split(key.collection, body);
-            let mut values = vec![SqlValue::Text(key.id), next, SqlValue::Text(text)];
-            values.extend(columns);
-            let inserted =
-                connection.prepare_cached(&sql::insert(key.collection))?.execute(params_from_iter(values))?;
-            return Ok(if inserted == 1 { Written::Applied(version) } else { Written::Exists });
-        }
-        Write::Replace { key, version, body } => {
-            let (columns, text) = split(key.collection, body);
-            let mut values = vec![next, SqlValue::Text(text)];
-            values.extend(columns);
-            values.extend([SqlValue::Text(key.id), version_to_sql(version)]);
-            (key.collection, sql::replace(key.collection), values)
-        }
-        Write::Change { key, version, fields } => {
-            let mut values = vec![next];
-            values.extend(set_values(key.collection, &fields));
-            values.extend([SqlValue::Text(key.id), version_to_sql(version)]);
-            (key.collection, sql::change(key.collection, &fields), values)
-        }
-        Write::Delete { key, version } => {
-            let values = vec![SqlValue::Text(key.id), version_to_sql(version)];
-            (key.collection, sql::delete(key.collection), values)
-        }
-    };
-    // The id is the last value but one of every conditional write.
-    let id = values.iter().rev().nth(1).cloned();
-    if connection.prepare_cached(&statement)?.execute(params_from_iter(values))? == 1 {
-        return Ok(Written::Applied(version));
-    }
-    let exists = format!("SELECT 1 FROM {} WHERE id = ?", sql::table(collection));
-    let found = connection.prepare_cached(&exists)?.query_row(params_from_iter(id), |_| Ok(())).optional()?;
-    Ok(if found.is_some() { Written::Conflict } else { Written::Missing })
-}
-
-fn set_values(
-    collection: &rota_store::collection::Collection,
-    fields: &[(&'static str, serde_json::Value)],
-) -> Vec<SqlValue> {
-    let kind = |path: &str| collection.field(path).map(|field| field.kind);
-    fields.iter().filter_map(|(path, value)| Some(field_to_sql(kind(path)?, value))).collect()
-}
-
-fn matching(
-    connection: &Connection,
-    query: &rota_store::query::Query,
-    room: usize,
-) -> rusqlite::Result<Vec<i64>> {
-    let (text, values) = sql::select(query, "pk", room);
-    let mut statement = connection.prepare_cached(&text)?;
-    let rows = statement.query_map(params_from_iter(values), |row| row.get(0))?;
-    rows.collect()
 }

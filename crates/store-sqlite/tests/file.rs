@@ -3,11 +3,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
+use rota_model::ids::ClaimToken;
+use rota_model::time::UnixMillis;
 use rota_store::StoreError;
 use rota_store::collection::JOBS;
-use rota_store::query::{Order, Query};
-use rota_store::seam::{Body, Key, Store, Write, Written};
+use rota_store::query::{Filter, Order, Query};
+use rota_store::seam::{Body, Claim, Key, Store, Write, Written};
 use rota_store_sqlite::holder::Holder;
 use rota_store_sqlite::{FILE, SqliteStore};
 use serde_json::json;
@@ -112,7 +115,7 @@ async fn a_damaged_row_hides_nothing() {
     let mut ids = Vec::new();
     loop {
         let page = store.find(query.clone()).await.unwrap();
-        ids.extend(page.documents.into_iter().map(|document| document.id));
+        ids.extend(page.documents.into_iter().map(|document| document.key.id));
         let Some(next) = page.next else { break };
         query.after = Some(next);
     }
@@ -135,4 +138,83 @@ fn the_file_belongs_to_its_owner_alone() {
     for name in [FILE.to_owned(), format!("{FILE}-wal"), format!("{FILE}-shm")] {
         assert_eq!(mode(&data.join(&name)), 0, "{name}");
     }
+}
+
+/// Cut short anywhere, the file is refused, and stays as it is for whoever can make something of it.
+#[tokio::test]
+async fn a_file_cut_short_is_refused_and_left_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    store.write((0..500).map(|n| create(&format!("{n}"))).collect()).await.unwrap();
+    drop(store);
+    let file = folder.path().join(FILE);
+    let whole = fs::read(&file).unwrap();
+    for length in [50, 100, 8_192, whole.len() / 2, whole.len() - 1] {
+        fs::write(&file, &whole[..length]).unwrap();
+        let refused = open(folder.path()).err().unwrap();
+        assert!(matches!(refused, StoreError::Refused { .. }), "{length}: {refused:?}");
+        assert!(refused.to_string().contains("it was left untouched"), "{refused}");
+        assert_eq!(fs::read(&file).unwrap(), &whole[..length]);
+        assert!(!folder.path().join(format!("{FILE}-wal")).exists());
+    }
+    fs::write(&file, &whole).unwrap();
+    open(folder.path()).unwrap();
+}
+
+/// A job that is made and taken within one commit is written once. The file itself counts.
+#[tokio::test]
+async fn what_changes_twice_in_a_commit_is_written_once() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()).unwrap());
+    let raw = rusqlite::Connection::open(folder.path().join(FILE)).unwrap();
+    let triggers = "CREATE TABLE probe (what TEXT);
+        CREATE TRIGGER made AFTER INSERT ON \"jobs.rows\" BEGIN INSERT INTO probe VALUES ('insert'); END;
+        CREATE TRIGGER changed AFTER UPDATE ON \"jobs.rows\" BEGIN INSERT INTO probe VALUES ('update'); END;";
+    raw.execute_batch(triggers).unwrap();
+    let store = open(folder.path()).unwrap();
+    let due = Query::new(&JOBS, Order::BY_ID).filter(Filter::Is("status", json!("QUEUED"))).limit(10);
+    let claim = |max| Claim {
+        collection: &JOBS,
+        from: vec![due.clone(), due.clone()],
+        max,
+        set: vec![("status", json!("STARTED"))],
+        add_one: Some("epoch"),
+        token: ("claimToken", ClaimToken::rising(UnixMillis(0), &[1; 10])),
+    };
+    // The writer gathers what waits while it is held up: here by whoever has the file for a moment.
+    let mut both_in_one_commit = false;
+    for round in 0..50 {
+        raw.execute_batch("DELETE FROM probe").unwrap();
+        raw.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let first = store.write(vec![create(&format!("held up {round}"))]);
+        let rest = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let made = store.write(vec![create(&format!("a {round}")), create(&format!("b {round}"))]);
+            let taken = store.claim(claim(10));
+            let release = async { raw.execute_batch("COMMIT").unwrap() };
+            let (made, taken, ()) = tokio::join!(made, taken, release);
+            assert!(made.unwrap().iter().all(|written| matches!(written, Written::Applied(_))));
+            taken.unwrap()
+        };
+        let (_, taken) = tokio::join!(first, rest);
+        assert_eq!(taken.len(), 3);
+        for document in &taken {
+            let stored = store.read(vec![document.key.clone()]).await.unwrap().remove(0).unwrap();
+            assert_eq!(&stored, document);
+            assert_eq!((&stored.body["status"], &stored.body["epoch"]), (&json!("STARTED"), &json!(1)));
+        }
+        let count = |what: &str| -> i64 {
+            raw.query_row("SELECT count(*) FROM probe WHERE what = ?", [what], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(count("insert"), 3);
+        // The one that was held up was made in a commit before: only that one is written again.
+        if count("update") == 1 {
+            both_in_one_commit = true;
+            break;
+        }
+    }
+    assert!(
+        both_in_one_commit,
+        "in none of the rounds were two jobs made and taken in one commit and written once"
+    );
 }

@@ -4,35 +4,64 @@
 //! a claim, without writing the rest of the document again; backends keep such fields apart from the body, which is
 //! then written once.
 
-use serde_json::{Map, Value};
+mod declared;
+mod field;
+mod layout;
 
-/// A collection of documents.
-#[derive(Debug)]
+use std::time::Duration;
+
+pub use declared::{
+    ALL, DOMAINS, EXECUTIONS, JOB_TYPES, JOBS, LOGS, METRICS, PROGRESS, SETTINGS, STATE, TIMERS, USERS,
+};
+pub use field::{Field, Kind, millis, take_at, value_at};
+pub use layout::{Layout, Member, Walker};
+
+/// A collection of documents. An id names one document in it; in one domain of it, if it has [`Reach::Domain`].
 pub struct Collection {
     pub name: &'static str,
+    pub reach: Reach,
     pub fields: &'static [Field],
     pub indexes: &'static [Index],
+    /// Where words are searched, with dots. They need not be declared otherwise.
+    pub text: &'static [&'static str],
+    /// Keyword fields by which people look at totals often: these are kept up to date, not counted.
+    pub counted: &'static [&'static str],
+    pub deleting: Deleting,
+    pub kept: Retention,
 }
 
-#[derive(Debug)]
-pub struct Field {
-    /// Where it stands in the document, with dots: `metadata.updatedAt`.
-    pub path: &'static str,
-    pub kind: Kind,
-    /// Whether it is set on its own.
-    pub changes: bool,
-}
-
+/// Whose documents a collection holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Text that is compared as a whole.
-    Keyword,
-    /// Several such texts.
-    Keywords,
-    Integer,
-    /// Anything; it can be set but not asked for.
-    Json,
+pub enum Reach {
+    /// Everybody's: one collection for the installation.
+    Installation,
+    /// One domain's: the name of the collection ends in it, as in `timers-default`.
+    Domain,
 }
+
+/// What deleting means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleting {
+    /// The document is gone, and its id free.
+    AtOnce,
+    /// The document is hidden, and its id taken, until it is purged, which whoever sweeps does after this span. A create
+    /// that was under way when it was deleted finds the id taken.
+    Hides(Duration),
+}
+
+/// How long documents are kept unless somebody decides otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retention {
+    ForEver,
+    /// Until this long after the instant in this field.
+    For {
+        since: &'static str,
+        span: Duration,
+    },
+}
+
+/// Stands among the fields of an index for the domain, in a collection that each domain has for itself.
+pub const DOMAIN: &str = "@domain";
 
 /// Documents in the order of some fields; only those where `only` holds, if it is given.
 #[derive(Debug)]
@@ -51,6 +80,22 @@ impl Collection {
     pub fn changing(&self) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().filter(|field| field.changes)
     }
+
+    pub fn hides(&self) -> bool {
+        matches!(self.deleting, Deleting::Hides(_))
+    }
+
+    /// Whether it is one of those that stores know.
+    pub fn is_known(&self) -> bool {
+        ALL.iter().any(|known| std::ptr::eq(*known, self))
+    }
+}
+
+/// By its name: all that is declared would drown what is said about it.
+impl std::fmt::Debug for Collection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
 }
 
 /// Collections are the same if their names are.
@@ -60,112 +105,60 @@ impl PartialEq for Collection {
     }
 }
 
-impl Field {
-    pub fn parts(&self) -> impl Iterator<Item = &'static str> {
-        self.path.split('.')
-    }
+impl Eq for Collection {}
 
-    /// What a document holds there.
-    pub fn get<'a>(&self, body: &'a Map<String, Value>) -> Option<&'a Value> {
-        let mut parts = self.parts();
-        let first = body.get(parts.next()?)?;
-        parts.try_fold(first, |value, part| value.as_object()?.get(part))
-    }
-
-    /// Puts a value there, or takes it away: null and absent are the same for a declared field.
-    pub fn set(&self, body: &mut Map<String, Value>, value: Value) {
-        set_below(body, self.path, value);
-    }
-
-    /// Takes out what a document holds there.
-    pub fn take(&self, body: &mut Map<String, Value>) -> Option<Value> {
-        let mut map = body;
-        let (parents, last) = self.path.rsplit_once('.').map_or((None, self.path), |(p, l)| (Some(p), l));
-        for part in parents.into_iter().flat_map(|path| path.split('.')) {
-            map = map.get_mut(part)?.as_object_mut()?;
-        }
-        map.shift_remove(last)
+impl std::hash::Hash for Collection {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
     }
 }
 
-fn set_below(map: &mut Map<String, Value>, path: &str, value: Value) {
-    match path.split_once('.') {
-        None if value.is_null() => {
-            map.shift_remove(path);
-        }
-        None => {
-            map.insert(path.to_owned(), value);
-        }
-        Some((part, rest)) => {
-            let below = map.entry(part).or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(below) = below {
-                set_below(below, rest, value);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What every backend counts on when it derives tables or mappings.
+    #[test]
+    fn declarations_make_sense() {
+        for collection in ALL {
+            let name = collection.name;
+            let kind = |path: &str| collection.field(path).map(|field| field.kind);
+            let ordered = |path: &str| matches!(kind(path), Some(Kind::Keyword | Kind::Integer | Kind::Date));
+            for (nth, field) in collection.fields.iter().enumerate() {
+                let twin = collection.fields[..nth].iter().any(|other| other.path == field.path);
+                assert!(!twin, "{name}: {} is declared twice", field.path);
+                let simple = !matches!(field.kind, Kind::Date | Kind::Keywords);
+                assert!(simple || !field.changes, "{name}: {} cannot change on its own", field.path);
             }
+            for index in collection.indexes {
+                let known =
+                    |path: &str| ordered(path) || (path == DOMAIN && collection.reach == Reach::Domain);
+                assert!(index.fields.iter().all(|path| known(path)), "{name}: index {}", index.name);
+                let guard = index.only.is_none_or(|(path, _)| kind(path) == Some(Kind::Keyword));
+                assert!(guard, "{name}: index {} is guarded by no keyword", index.name);
+            }
+            for path in collection.counted {
+                assert_eq!(kind(path), Some(Kind::Keyword), "{name}: {path} is counted");
+            }
+            if let Retention::For { since, .. } = collection.kept {
+                assert!(ordered(since), "{name}: kept since {since}");
+            }
+            assert!(collection.is_known());
         }
     }
+
+    #[test]
+    fn what_is_declared_elsewhere_is_not_known() {
+        let twin = Collection {
+            name: "jobs",
+            reach: Reach::Installation,
+            fields: &[],
+            indexes: &[],
+            text: &[],
+            counted: &[],
+            deleting: Deleting::AtOnce,
+            kept: Retention::ForEver,
+        };
+        assert!(!twin.is_known());
+    }
 }
-
-const fn fixed(path: &'static str, kind: Kind) -> Field {
-    Field { path, kind, changes: false }
-}
-
-const fn changing(path: &'static str, kind: Kind) -> Field {
-    Field { path, kind, changes: true }
-}
-
-pub static JOBS: Collection = Collection {
-    name: "jobs",
-    fields: &[
-        fixed("domain", Kind::Keyword),
-        fixed("jobName", Kind::Keyword),
-        fixed("jobNumber", Kind::Integer),
-        fixed("input.type", Kind::Keyword),
-        fixed("priority", Kind::Integer),
-        fixed("section", Kind::Integer),
-        fixed("metadata.createdAt", Kind::Integer),
-        changing("status", Kind::Keyword),
-        changing("runAt", Kind::Integer),
-        changing("attempt", Kind::Integer),
-        changing("lost", Kind::Integer),
-        changing("epoch", Kind::Integer),
-        changing("owner", Kind::Keyword),
-        changing("ownerNode", Kind::Keyword),
-        changing("claimToken", Kind::Keyword),
-        changing("startedAt", Kind::Integer),
-        changing("finishedAt", Kind::Integer),
-        changing("progress", Kind::Json),
-        changing("history", Kind::Json),
-        changing("result", Kind::Json),
-        changing("metadata.updatedAt", Kind::Integer),
-        changing("metadata.updatedBy", Kind::Keyword),
-    ],
-    indexes: &[
-        Index { name: "due", fields: &["priority", "runAt", "jobNumber"], only: Some(("status", "QUEUED")) },
-        Index { name: "held", fields: &["owner"], only: Some(("status", "STARTED")) },
-        Index { name: "newest", fields: &["domain", "metadata.createdAt", "jobNumber"], only: None },
-    ],
-};
-
-pub static STATE: Collection = Collection {
-    name: "state",
-    fields: &[
-        fixed("name", Kind::Keyword),
-        changing("status", Kind::Keyword),
-        changing("lastSeenAt", Kind::Integer),
-        changing("jobQueueSection", Kind::Integer),
-        changing("running", Kind::Integer),
-        changing("metadata.updatedAt", Kind::Integer),
-        changing("metadata.updatedBy", Kind::Keyword),
-    ],
-    indexes: &[],
-};
-
-pub static USERS: Collection =
-    Collection { name: "users", fields: &[fixed("hashed_api_key", Kind::Keywords)], indexes: &[] };
-
-pub static DOMAINS: Collection = Collection { name: "domains", fields: &[], indexes: &[] };
-
-pub static SETTINGS: Collection = Collection { name: "settings", fields: &[], indexes: &[] };
-
-/// Every collection there is.
-pub static ALL: [&Collection; 5] = [&JOBS, &STATE, &USERS, &DOMAINS, &SETTINGS];

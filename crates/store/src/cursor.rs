@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::StoreError;
-use crate::collection::Collection;
+use crate::collection::{Collection, Kind};
 use crate::query::{Order, Query};
 use crate::seam::Document;
 
@@ -23,18 +23,20 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Behind this document.
-    pub fn behind(document: &Document, collection: &'static Collection, order: Order) -> Self {
-        let fields = order.fields.iter().filter_map(|path| collection.field(path));
-        let mut key: Vec<Value> =
-            fields.map(|field| field.get(&document.body).cloned().unwrap_or(Value::Null)).collect();
-        key.push(Value::String(document.id.clone()));
-        Self { belongs_to: home(collection, order), key }
+    /// Behind this document, in the list that a query makes.
+    pub fn behind(document: &Document, query: &Query) -> Self {
+        Self::behind_key(query.sort_key(document), query)
+    }
+
+    /// Behind whatever is sorted by this key, in the list that a query makes.
+    pub fn behind_key(key: Vec<Value>, query: &Query) -> Self {
+        Self { belongs_to: home(query), key }
     }
 
     /// Behind this id, in a list by id.
     pub fn behind_id(id: &str, collection: &'static Collection) -> Self {
-        Self { belongs_to: home(collection, Order::BY_ID), key: vec![Value::String(id.to_owned())] }
+        let query = Query::new(collection, Order::BY_ID);
+        Self { belongs_to: home(&query), key: vec![Value::String(id.to_owned())] }
     }
 
     /// The id it stands behind, in a list by id.
@@ -52,16 +54,33 @@ impl Cursor {
 
     /// Refuses a cursor of another list.
     pub fn check(&self, query: &Query) -> Result<(), StoreError> {
-        let fits = self.belongs_to == home(query.collection, query.order)
-            && self.key.len() == query.order.fields.len() + 1
-            && self.key.iter().all(|value| value.is_string() || value.is_i64() || value.is_null());
+        let length = query.order.fields.len() + 1 + usize::from(query.is_over_all_domains());
+        let fits = self.belongs_to == home(query)
+            && self.key.len() == length
+            && self.key.iter().enumerate().all(|(nth, value)| fits(query, nth, value));
         if fits { Ok(()) } else { Err(StoreError::refused("read the cursor", "it belongs to another list")) }
     }
 }
 
-fn home(collection: &Collection, order: Order) -> String {
-    let direction = if order.descending { "-" } else { "+" };
-    format!("{}{direction}{}", collection.name, order.fields.join(","))
+/// Whether a value can stand in this place of the key of a list.
+fn fits(query: &Query, nth: usize, value: &Value) -> bool {
+    let is_text = value.as_str().is_some_and(|text| !text.contains('\0'));
+    match query.order.fields.get(nth).and_then(|path| query.collection.field(path)) {
+        Some(field) if field.kind == Kind::Keyword => is_text || value.is_null(),
+        Some(_) => value.is_i64() || value.is_null(),
+        None => is_text,
+    }
+}
+
+/// What a list is called: collection, domain, direction, order.
+fn home(query: &Query) -> String {
+    let direction = if query.order.descending { "-" } else { "+" };
+    let domain = match &query.domain {
+        Some(domain) => format!("-{domain}"),
+        None if query.is_over_all_domains() => "-*".to_owned(),
+        None => String::new(),
+    };
+    format!("{}{domain}{direction}{}", query.collection.name, query.order.fields.join(","))
 }
 
 impl fmt::Display for Cursor {

@@ -9,14 +9,10 @@ use crate::collection::{Collection, DOMAINS};
 use crate::cursor::Cursor;
 use crate::query::{Order, Query};
 use crate::repository::{Created, Kept, Repository};
-use crate::seam::Store;
+use crate::seam::{Key, Store};
 
 impl Kept for DomainDocument {
     const COLLECTION: &'static Collection = &DOMAINS;
-
-    fn id(&self) -> String {
-        self.name.to_string()
-    }
 }
 
 #[derive(Clone)]
@@ -29,12 +25,12 @@ impl Domains {
         Self { domains: Repository::new(store) }
     }
 
-    pub async fn create(&self, domain: &DomainDocument) -> Result<Created, StoreError> {
-        self.domains.create(domain).await
+    pub async fn create(&self, domain: DomainDocument) -> Result<Created<DomainDocument>, StoreError> {
+        self.domains.create(Key::new(&DOMAINS, &domain.name), domain).await
     }
 
     pub async fn get(&self, name: &Domain) -> Result<Option<DomainDocument>, StoreError> {
-        Ok(self.domains.get(name).await?.map(|domain| domain.document))
+        Ok(self.domains.get(Key::new(&DOMAINS, name)).await?.map(|domain| domain.document))
     }
 
     pub async fn list(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use crate::collection::Collection;
+use crate::seam::{Key, Write};
 
 /// How many commits a slow listener may fall behind before hints are lost to it.
 const BACKLOG: usize = 1_024;
@@ -12,10 +13,16 @@ const BACKLOG: usize = 1_024;
 /// A document that changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint {
-    pub collection: &'static Collection,
-    pub id: String,
+    pub key: Key,
     /// Whether it was made just now: whoever looks for new work need not look at the rest.
     pub is_new: bool,
+}
+
+impl Hint {
+    /// What listeners are told if a write is applied.
+    pub fn of(write: &Write) -> Self {
+        Self { key: write.key().clone(), is_new: matches!(write, Write::Create { .. }) }
+    }
 }
 
 /// The sending side, one per store: a message holds what one commit changed.
@@ -77,6 +84,6 @@ impl Changes {
     }
 
     fn in_collection(&self, commit: &[Hint]) -> Vec<Hint> {
-        commit.iter().filter(|hint| hint.collection == self.collection).cloned().collect()
+        commit.iter().filter(|hint| hint.key.collection == self.collection).cloned().collect()
     }
 }

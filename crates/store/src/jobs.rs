@@ -1,5 +1,6 @@
 //! The queue, in the words of those who use it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rota_model::domain::Domain;
@@ -19,10 +20,6 @@ use crate::seam::{Claim, Key, Store, Version, Write};
 
 impl Kept for Job {
     const COLLECTION: &'static Collection = &JOBS;
-
-    fn id(&self) -> String {
-        self.job_id.to_string()
-    }
 }
 
 const NEWEST_FIRST: Order = Order { fields: &["metadata.createdAt", "jobNumber"], descending: true };
@@ -35,6 +32,8 @@ pub struct JobFilter {
     pub kind: Option<String>,
     pub name: Option<String>,
     pub section: Option<u32>,
+    /// Words in the name or in the error that ended it.
+    pub text: Option<String>,
     pub created_after: Option<UnixMillis>,
     pub created_before: Option<UnixMillis>,
 }
@@ -42,7 +41,7 @@ pub struct JobFilter {
 /// A job whose document cannot be decoded, by what the store knows of it.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
-    pub id: String,
+    pub key: Key,
     pub version: Version,
     pub owner: Option<Incarnation>,
     pub error: StoreError,
@@ -67,23 +66,24 @@ impl Jobs {
     }
 
     /// Stores a new job. On return it is durable.
-    pub async fn create(&self, job: &Job) -> Result<Created, StoreError> {
-        self.jobs.create(job).await
+    pub async fn create(&self, job: Job) -> Result<Created<Job>, StoreError> {
+        self.jobs.create(Key::new(&JOBS, job.job_id), job).await
     }
 
     /// A job of this domain; another domain's job is not there.
     pub async fn get(&self, domain: &Domain, id: JobId) -> Result<Option<Versioned<Job>>, StoreError> {
-        let found = self.jobs.get(id).await?;
+        let found = self.jobs.get(Key::new(&JOBS, id)).await?;
         Ok(found.filter(|job| job.document.domain == *domain))
     }
 
     /// A job of whatever domain, for those who run it.
     pub async fn get_any(&self, id: JobId) -> Result<Option<Versioned<Job>>, StoreError> {
-        self.jobs.get(id).await
+        self.jobs.get(Key::new(&JOBS, id)).await
     }
 
+    /// Those of the jobs that are there.
     pub async fn get_all(&self, ids: Vec<String>) -> Result<Vec<Versioned<Job>>, StoreError> {
-        self.jobs.get_all(ids).await
+        self.jobs.get_all(ids.into_iter().map(|id| Key::new(&JOBS, id)).collect()).await
     }
 
     /// Jobs of a domain, newest first.
@@ -101,11 +101,19 @@ impl Jobs {
         query.filters.extend(filter.kind.as_ref().map(|kind| Filter::Is("input.type", json!(kind))));
         query.filters.extend(filter.name.as_ref().map(|name| Filter::Is("jobName", json!(name))));
         query.filters.extend(filter.section.map(|section| Filter::Is("section", json!(section))));
+        query.filters.extend(filter.text.clone().map(Filter::Text));
         let (after, before) = (filter.created_after, filter.created_before);
         query.filters.extend(after.map(|at| Filter::AtLeast("metadata.createdAt", at.0.saturating_add(1))));
         query.filters.extend(before.map(|at| Filter::AtMost("metadata.createdAt", at.0.saturating_sub(1))));
         let (jobs, next) = self.jobs.find(query).await?;
         Ok((jobs.into_iter().map(|job| job.document).collect(), next))
+    }
+
+    /// How many jobs have each status, in a domain or in all; a status that no job has is left out.
+    pub async fn totals(&self, domain: Option<&Domain>) -> Result<BTreeMap<JobStatus, u64>, StoreError> {
+        let mut query = Query::new(&JOBS, Order::BY_ID);
+        query.filters.extend(domain.map(|domain| Filter::Is("domain", json!(domain))));
+        self.jobs.totals(query, "status").await
     }
 
     /// Takes due jobs of the given types for a holder, the most urgent first, each under its next epoch.
@@ -134,10 +142,10 @@ impl Jobs {
         });
         let mut jobs = Vec::new();
         for document in claimed.await? {
-            let (id, version) = (document.id.clone(), document.version);
+            let (key, version) = (document.key.clone(), document.version);
             match decode(document) {
                 Ok(job) => jobs.push(job),
-                Err(error) => self.set_aside(Unreadable { id, version, owner: None, error }, now).await?,
+                Err(error) => self.set_aside(Unreadable { key, version, owner: None, error }, now).await?,
             }
         }
         Ok(jobs)
@@ -155,7 +163,7 @@ impl Jobs {
             ("finishedAt", json!(now)),
             ("metadata.updatedAt", json!(now)),
         ];
-        let (key, version) = (Key::new(&JOBS, job.id), job.version);
+        let Unreadable { key, version, .. } = job;
         self.jobs.store().write(vec![Write::Change { key, version, fields }]).await.map(|_| ())
     }
 
@@ -168,10 +176,10 @@ impl Jobs {
         let mut started = Started { jobs: Vec::new(), unreadable: Vec::new(), next: page.next };
         for document in page.documents {
             let owner = document.body.get("owner").and_then(|owner| owner.as_str()?.parse().ok());
-            let (id, version) = (document.id.clone(), document.version);
+            let (key, version) = (document.key.clone(), document.version);
             match decode(document) {
                 Ok(job) => started.jobs.push(job),
-                Err(error) => started.unreadable.push(Unreadable { id, version, owner, error }),
+                Err(error) => started.unreadable.push(Unreadable { key, version, owner, error }),
             }
         }
         Ok(started)
@@ -191,6 +199,12 @@ impl Jobs {
     /// Writes a change of a job, if nobody wrote since it was read.
     pub async fn save(&self, before: &Versioned<Job>, after: &Job) -> Result<Saved, StoreError> {
         self.jobs.save(before, after).await
+    }
+
+    /// Hides a job, if nobody wrote since it was read. Its id stays taken until it is purged (rule 10), so that a create
+    /// that was under way does not bring it back.
+    pub async fn delete(&self, job: &Versioned<Job>, at: UnixMillis) -> Result<Saved, StoreError> {
+        self.jobs.delete(job, at).await
     }
 
     /// Numbers for new jobs.

@@ -10,14 +10,10 @@ use crate::collection::{Collection, STATE};
 use crate::hints::Changes;
 use crate::query::{Order, Query};
 use crate::repository::{Created, Kept, Repository, Saved, Versioned};
-use crate::seam::Store;
+use crate::seam::{Key, Store};
 
 impl Kept for NodeState {
     const COLLECTION: &'static Collection = &STATE;
-
-    fn id(&self) -> String {
-        self.id.to_string()
-    }
 }
 
 #[derive(Clone)]
@@ -31,11 +27,11 @@ impl Nodes {
     }
 
     pub async fn get(&self, id: NodeId) -> Result<Option<Versioned<NodeState>>, StoreError> {
-        self.nodes.get(id).await
+        self.nodes.get(Key::new(&STATE, id)).await
     }
 
-    pub async fn create(&self, state: &NodeState) -> Result<Created, StoreError> {
-        self.nodes.create(state).await
+    pub async fn create(&self, state: NodeState) -> Result<Created<NodeState>, StoreError> {
+        self.nodes.create(Key::new(&STATE, state.id), state).await
     }
 
     pub async fn save(&self, before: &Versioned<NodeState>, after: &NodeState) -> Result<Saved, StoreError> {
@@ -44,16 +40,7 @@ impl Nodes {
 
     /// Every node there ever was, by id.
     pub async fn all(&self) -> Result<Vec<Versioned<NodeState>>, StoreError> {
-        let mut all = Vec::new();
-        let mut query = Query::new(&STATE, Order::BY_ID);
-        loop {
-            let (nodes, next) = self.nodes.find(query.clone()).await?;
-            all.extend(nodes);
-            match next {
-                Some(cursor) => query.after = Some(cursor),
-                None => return Ok(all),
-            }
-        }
+        self.nodes.find_all(Query::new(&STATE, Order::BY_ID)).await
     }
 
     pub fn changes(&self) -> Changes {

@@ -1,27 +1,34 @@
-//! What can be asked of a store: declared fields, compared; one order; pages.
+//! What can be asked of a store: declared fields, compared; words; one order; pages.
 
-use rota_model::check;
-use serde_json::{Map, Value};
+use std::cmp::Ordering;
 
-use crate::StoreError;
-use crate::collection::{Collection, Kind};
+use rota_model::domain::Domain;
+use rota_model::time::UnixMillis;
+use serde_json::Value;
+
+use crate::collection::{Collection, Kind, Reach};
 use crate::cursor::Cursor;
-use crate::seam::Document;
-
-/// The most documents a page may hold.
-pub const MAX_LIMIT: usize = 1_000;
+use crate::seam::{Body, Document};
+use crate::words::Words;
 
 #[derive(Clone, Debug)]
 pub struct Query {
     pub collection: &'static Collection,
+    /// One domain's documents; those of all domains if none is given. Only where each domain has its own.
+    pub domain: Option<Domain>,
     /// All of them hold.
     pub filters: Vec<Filter>,
     pub order: Order,
     pub limit: usize,
     pub after: Option<Cursor>,
+    /// Documents that were hidden at this instant or before, instead of those that are there.
+    pub hidden_before: Option<UnixMillis>,
+    /// Whether bodies are left empty: for those who only want to know which documents there are.
+    pub keys_only: bool,
 }
 
-/// Declared integer or keyword fields, all in one direction. The id is the last of them, unsaid.
+/// Declared fields, all in one direction. A document without a value comes before those that have one, or after them
+/// where the order descends. The id is the last of them, unsaid; over all domains the domain comes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     pub fields: &'static [&'static str],
@@ -38,30 +45,41 @@ pub enum Filter {
     Is(&'static str, Value),
     /// The field has one of these values.
     In(&'static str, Vec<Value>),
-    /// The integer field is this or more.
+    /// The integer or date is this or more; of a date, Unix milliseconds.
     AtLeast(&'static str, i64),
-    /// The integer field is this or less.
+    /// The integer or date is this or less; of a date, Unix milliseconds.
     AtMost(&'static str, i64),
+    /// The field has no value.
+    Absent(&'static str),
+    /// Each of these words stands somewhere in the fields that are searched, in whatever case; a word with `*` at its end
+    /// is the beginning of one. It may lag behind writes by more than the others.
+    Text(String),
 }
 
 impl Filter {
-    pub fn path(&self) -> &'static str {
+    /// The field it is about; none for words.
+    pub fn path(&self) -> Option<&'static str> {
         match self {
             Filter::Is(path, _)
             | Filter::In(path, _)
             | Filter::AtLeast(path, _)
-            | Filter::AtMost(path, _) => path,
+            | Filter::AtMost(path, _)
+            | Filter::Absent(path) => Some(path),
+            Filter::Text(_) => None,
         }
     }
 
     /// Whether a document matches.
-    pub fn holds(&self, collection: &Collection, body: &Map<String, Value>) -> bool {
-        let held = collection.field(self.path()).and_then(|field| field.get(body));
+    pub fn holds(&self, collection: &Collection, body: &Body) -> bool {
+        let field = self.path().and_then(|path| collection.field(path));
+        let held = field.map(|field| field.sort_value(body)).unwrap_or_default();
         match self {
-            Filter::Is(_, wanted) => held.is_some_and(|held| is(held, wanted)),
-            Filter::In(_, wanted) => held.is_some_and(|held| wanted.iter().any(|one| is(held, one))),
-            Filter::AtLeast(_, least) => held.and_then(Value::as_i64).is_some_and(|held| held >= *least),
-            Filter::AtMost(_, most) => held.and_then(Value::as_i64).is_some_and(|held| held <= *most),
+            Filter::Is(_, wanted) => is(&held, wanted),
+            Filter::In(_, wanted) => wanted.iter().any(|one| is(&held, one)),
+            Filter::AtLeast(_, least) => held.as_i64().is_some_and(|held| held >= *least),
+            Filter::AtMost(_, most) => held.as_i64().is_some_and(|held| held <= *most),
+            Filter::Absent(_) => held.is_null(),
+            Filter::Text(text) => Words::parse(text).are_in(collection, body),
         }
     }
 }
@@ -71,8 +89,25 @@ fn is(held: &Value, wanted: &Value) -> bool {
 }
 
 impl Query {
+    /// Everything in a collection: of all domains, where each has its own.
     pub fn new(collection: &'static Collection, order: Order) -> Self {
-        Self { collection, filters: Vec::new(), order, limit: MAX_LIMIT, after: None }
+        Self {
+            collection,
+            domain: None,
+            filters: Vec::new(),
+            order,
+            limit: crate::limits::MAX_PAGE,
+            after: None,
+            hidden_before: None,
+            keys_only: false,
+        }
+    }
+
+    /// Only this domain's documents.
+    #[must_use]
+    pub fn in_domain(mut self, domain: &Domain) -> Self {
+        self.domain = Some(domain.clone());
+        self
     }
 
     #[must_use]
@@ -87,29 +122,58 @@ impl Query {
         self
     }
 
-    /// Refuses what no store could answer.
-    pub fn check(&self) -> Result<(), StoreError> {
-        let refuse = |why: String| Err(StoreError::refused(format!("find in {}", self.collection.name), why));
-        for filter in &self.filters {
-            let Some(field) = self.collection.field(filter.path()) else {
-                return refuse(format!("{} is not a declared field", filter.path()));
-            };
-            let ranged = matches!(filter, Filter::AtLeast(..) | Filter::AtMost(..));
-            if field.kind == Kind::Json || (ranged && field.kind != Kind::Integer) {
-                return refuse(format!("{} cannot be asked for like this", filter.path()));
-            }
-        }
-        for path in self.order.fields {
-            let kind = self.collection.field(path).map(|field| field.kind);
-            if !matches!(kind, Some(Kind::Integer | Kind::Keyword)) {
-                return refuse(format!("{path} gives no order"));
-            }
-        }
-        if !(1..=MAX_LIMIT).contains(&self.limit) {
-            return refuse(format!("a page holds 1 to {MAX_LIMIT} documents"));
-        }
-        Ok(())
+    #[must_use]
+    pub fn after(mut self, cursor: Option<Cursor>) -> Self {
+        self.after = cursor;
+        self
     }
+
+    #[must_use]
+    pub fn hidden_before(mut self, at: UnixMillis) -> Self {
+        self.hidden_before = Some(at);
+        self
+    }
+
+    #[must_use]
+    pub fn keys_only(mut self) -> Self {
+        self.keys_only = true;
+        self
+    }
+
+    /// Whether documents of several domains are listed together.
+    pub fn is_over_all_domains(&self) -> bool {
+        self.collection.reach == Reach::Domain && self.domain.is_none()
+    }
+
+    /// What a document is sorted by: the values of the order's fields, where needed the domain, and the id.
+    pub fn sort_key(&self, document: &Document) -> Vec<Value> {
+        let fields = self.order.fields.iter().filter_map(|path| self.collection.field(path));
+        let mut key: Vec<Value> = fields.map(|field| field.sort_value(&document.body)).collect();
+        if self.is_over_all_domains() {
+            key.push(document.key.domain.as_ref().map_or(Value::Null, |domain| domain.as_str().into()));
+        }
+        key.push(Value::String(document.key.id.clone()));
+        key
+    }
+
+    /// Which of two comes first in the list, by what they are sorted by: what is absent before numbers before texts.
+    pub fn compare(&self, a: &[Value], b: &[Value]) -> Ordering {
+        let order = a.iter().map(rank).cmp(b.iter().map(rank));
+        if self.order.descending { order.reverse() } else { order }
+    }
+
+    /// The words that are searched, if any are.
+    pub fn words(&self) -> Option<Words> {
+        self.filters.iter().find_map(|filter| match filter {
+            Filter::Text(text) => Some(Words::parse(text)),
+            _ => None,
+        })
+    }
+}
+
+/// What a value is compared by.
+pub fn rank(value: &Value) -> (bool, Option<i64>, Option<&str>) {
+    (value.is_string(), value.as_i64(), value.as_str())
 }
 
 /// Some of the documents that match.
@@ -120,38 +184,18 @@ pub struct Page {
     pub next: Option<Cursor>,
 }
 
-/// Checks the fields of a change or a claim against the declaration.
-pub fn check_set(collection: &Collection, fields: &[(&'static str, Value)]) -> Result<(), StoreError> {
-    for (path, value) in fields {
-        let what = format!("change {} of {}", check::escape(path), collection.name);
-        let Some(field) = collection.field(path).filter(|field| field.changes) else {
-            return Err(StoreError::refused(what, "is not declared to change"));
-        };
-        if !fits(field.kind, value) {
-            return Err(StoreError::refused(what, format!("must be {:?}", field.kind)));
-        }
-    }
-    Ok(())
-}
-
 /// Whether a value may stand in a field of this kind. Null is absence, and may stand anywhere.
 pub fn fits(kind: Kind, value: &Value) -> bool {
     match kind {
         _ if value.is_null() => true,
-        Kind::Keyword => value.is_string(),
-        Kind::Keywords => value.as_array().is_some_and(|several| several.iter().all(Value::is_string)),
+        Kind::Keyword => is_keyword(value),
+        Kind::Keywords => value.as_array().is_some_and(|several| several.iter().all(is_keyword)),
         Kind::Integer => value.is_i64(),
+        Kind::Date => crate::collection::millis(value).is_some(),
         Kind::Json => true,
     }
 }
 
-/// Checks the declared fields of a whole document.
-pub fn check_body(collection: &Collection, body: &Map<String, Value>) -> Result<(), StoreError> {
-    for field in collection.fields {
-        if field.get(body).is_some_and(|value| !fits(field.kind, value)) {
-            let what = format!("write to {}", collection.name);
-            return Err(StoreError::refused(what, format!("{} must be {:?}", field.path, field.kind)));
-        }
-    }
-    Ok(())
+fn is_keyword(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.len() <= crate::limits::MAX_KEYWORD_BYTES && !text.contains('\0'))
 }

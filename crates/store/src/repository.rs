@@ -1,9 +1,11 @@
 //! What the typed repositories share: documents as types, and the ways to write one on the condition that nobody
 //! else did.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use rota_model::time::UnixMillis;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -12,28 +14,45 @@ use crate::StoreError;
 use crate::collection::Collection;
 use crate::cursor::Cursor;
 use crate::query::Query;
-use crate::seam::{Body, Document, Key, Store, Version, Write, Written};
+use crate::seam::{Body, Document, Key, Store, Tally, Version, Write, Written};
 
 /// A type that is kept in a collection.
 pub trait Kept: Serialize + DeserializeOwned + Send + Sync {
     const COLLECTION: &'static Collection;
-
-    fn id(&self) -> String;
 }
 
-/// A document with the version it was read at.
+/// A document with its name and the version it was read at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Versioned<T> {
+    pub key: Key,
     pub document: T,
     pub version: Version,
 }
 
+impl<T> Versioned<T> {
+    /// The same document after it was written.
+    #[must_use]
+    pub fn written(&self, document: T, version: Version) -> Self {
+        Self { key: self.key.clone(), document, version }
+    }
+}
+
 /// What became of a create.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Created {
-    New(Version),
-    /// The id was taken.
-    Exists,
+#[derive(Clone, Debug, PartialEq)]
+pub enum Created<T> {
+    New(Versioned<T>),
+    /// The id was taken: what was to be stored comes back.
+    Exists(T),
+}
+
+impl<T> Created<T> {
+    /// The document, if it is new.
+    pub fn into_new(self) -> Option<T> {
+        match self {
+            Created::New(created) => Some(created.document),
+            Created::Exists(_) => None,
+        }
+    }
 }
 
 /// What became of a write on a version.
@@ -66,7 +85,8 @@ impl<T> Clone for Repository<T> {
 }
 
 impl<T: Kept> Repository<T> {
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    /// Only repositories make one: whoever has it may do anything with these documents.
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, kept: PhantomData }
     }
 
@@ -74,57 +94,67 @@ impl<T: Kept> Repository<T> {
         &self.store
     }
 
-    pub async fn create(&self, document: &T) -> Result<Created, StoreError> {
-        let key = Key::new(T::COLLECTION, document.id());
-        match self.write_one(Write::Create { key, body: encode(document)? }).await? {
-            Written::Applied(version) => Ok(Created::New(version)),
-            Written::Exists | Written::Conflict | Written::Missing => Ok(Created::Exists),
+    pub async fn create(&self, key: Key, document: T) -> Result<Created<T>, StoreError> {
+        let body = encode(&document)?;
+        match self.write_one(Write::Create { key: key.clone(), body }).await? {
+            Written::Applied(version) => Ok(Created::New(Versioned { key, document, version })),
+            Written::Exists | Written::Conflict | Written::Missing => Ok(Created::Exists(document)),
         }
     }
 
-    pub async fn get(&self, id: impl ToString) -> Result<Option<Versioned<T>>, StoreError> {
-        let found = self.store.read(vec![Key::new(T::COLLECTION, id)]).await?;
+    /// Creates many, each on its own, and says of each whether it is new.
+    pub async fn create_all(&self, documents: Vec<(Key, T)>) -> Result<Vec<bool>, StoreError> {
+        let write = |(key, document): (Key, T)| Ok(Write::Create { key, body: encode(&document)? });
+        let batch = documents.into_iter().map(write).collect::<Result<Vec<_>, StoreError>>()?;
+        let written = self.store.write(batch).await?;
+        Ok(written.into_iter().map(|written| matches!(written, Written::Applied(_))).collect())
+    }
+
+    pub async fn get(&self, key: Key) -> Result<Option<Versioned<T>>, StoreError> {
+        let found = self.store.read(vec![key]).await?;
         found.into_iter().flatten().next().map(decode).transpose()
     }
 
-    /// Those of the ids that exist and can be understood, in the order given.
-    pub async fn get_all(&self, ids: Vec<String>) -> Result<Vec<Versioned<T>>, StoreError> {
-        let keys = ids.into_iter().map(|id| Key { collection: T::COLLECTION, id }).collect();
+    /// Those of the documents that exist and can be understood, in the order given.
+    pub async fn get_all(&self, keys: Vec<Key>) -> Result<Vec<Versioned<T>>, StoreError> {
         let found = self.store.read(keys).await?.into_iter().flatten();
         Ok(found.filter_map(|document| readable(decode(document))).collect())
     }
 
     /// Writes what differs, if nobody wrote since `before` was read.
     pub async fn save(&self, before: &Versioned<T>, after: &T) -> Result<Saved, StoreError> {
-        let key = Key::new(T::COLLECTION, after.id());
-        let write = difference(T::COLLECTION, key, before.version, encode(&before.document)?, encode(after)?);
+        let (key, version) = (before.key.clone(), before.version);
+        let write = difference(key, version, encode(&before.document)?, encode(after)?);
         Ok(saved(self.write_one(write).await?))
     }
 
-    pub async fn delete(&self, document: &Versioned<T>) -> Result<Saved, StoreError> {
-        let key = Key::new(T::COLLECTION, document.document.id());
-        Ok(saved(self.write_one(Write::Delete { key, version: document.version }).await?))
+    /// Deletes it, if nobody wrote since it was read.
+    pub async fn delete(&self, document: &Versioned<T>, at: UnixMillis) -> Result<Saved, StoreError> {
+        let (key, version) = (document.key.clone(), document.version);
+        Ok(saved(self.write_one(Write::Delete { key, version, at }).await?))
     }
 
-    /// Reads, changes and saves, again and again until nobody came between. The change is a pure function: it may be
-    /// called several times.
+    /// Reads, changes and saves, again and again until nobody came between; where nothing differs, nothing is written. The
+    /// change is a pure function: it may be called several times.
     pub async fn update<R>(
         &self,
-        id: impl ToString,
+        key: Key,
         change: impl Fn(&mut T) -> Result<(), R>,
     ) -> Result<Updated<T, R>, StoreError>
     where
-        T: Clone,
+        T: Clone + PartialEq,
     {
-        let id = id.to_string();
         loop {
-            let Some(before) = self.get(&id).await? else { return Ok(Updated::Missing) };
+            let Some(before) = self.get(key.clone()).await? else { return Ok(Updated::Missing) };
             let mut after = before.document.clone();
             if let Err(refusal) = change(&mut after) {
                 return Ok(Updated::Refused(refusal));
             }
+            if after == before.document {
+                return Ok(Updated::Done(before));
+            }
             if let Saved::Applied(version) = self.save(&before, &after).await? {
-                return Ok(Updated::Done(Versioned { document: after, version }));
+                return Ok(Updated::Done(Versioned { key, document: after, version }));
             }
         }
     }
@@ -136,8 +166,32 @@ impl<T: Kept> Repository<T> {
         Ok((documents, page.next))
     }
 
+    /// Everything that matches, page by page.
+    pub async fn find_all(&self, mut query: Query) -> Result<Vec<Versioned<T>>, StoreError> {
+        let mut all = Vec::new();
+        loop {
+            let (documents, next) = self.find(query.clone()).await?;
+            all.extend(documents);
+            match next {
+                Some(cursor) => query.after = Some(cursor),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// How many documents have each value of a declared field. A value that nobody knows is told to the operator and left
+    /// out, like a document that cannot be understood.
+    pub async fn totals<V: DeserializeOwned + Ord>(
+        &self,
+        query: Query,
+        by: &'static str,
+    ) -> Result<BTreeMap<V, u64>, StoreError> {
+        let tallies = self.store.count(query, Some(by)).await?;
+        Ok(tallies.into_iter().filter_map(|tally| readable(total::<T, V>(tally, by))).collect())
+    }
+
     async fn write_one(&self, write: Write) -> Result<Written, StoreError> {
-        let what = format!("write {}/{}", T::COLLECTION.name, write.key().id);
+        let what = format!("write {}", write.key());
         let answers = self.store.write(vec![write]).await?;
         answers.into_iter().next().ok_or_else(|| StoreError::unknown(what, "the store gave no answer"))
     }
@@ -150,17 +204,18 @@ fn saved(written: Written) -> Saved {
     }
 }
 
+fn total<T: Kept, V: DeserializeOwned>(tally: Tally, by: &str) -> Result<(V, u64), StoreError> {
+    let Tally { value, count } = tally;
+    let what = || format!("count {} by {by}", T::COLLECTION.name);
+    let known = serde_json::from_value(value).map_err(|error| StoreError::damaged(what(), error))?;
+    Ok((known, count))
+}
+
 /// A change of fields where only declared changing ones differ, a replace otherwise.
-fn difference(
-    collection: &'static Collection,
-    key: Key,
-    version: Version,
-    mut before: Body,
-    after: Body,
-) -> Write {
+fn difference(key: Key, version: Version, mut before: Body, after: Body) -> Write {
     let mut rest = after.clone();
     let mut fields = Vec::new();
-    for field in collection.changing() {
+    for field in key.collection.changing() {
         let (old, new) = (field.take(&mut before), field.take(&mut rest));
         if old != new {
             fields.push((field.path, new.unwrap_or(Value::Null)));
@@ -187,9 +242,9 @@ pub(crate) fn encode<T: Kept>(document: &T) -> Result<Body, StoreError> {
 }
 
 pub(crate) fn decode<T: Kept>(document: Document) -> Result<Versioned<T>, StoreError> {
-    let what = format!("read {}/{}", T::COLLECTION.name, document.id);
-    match serde_json::from_value(Value::Object(document.body)) {
-        Ok(decoded) => Ok(Versioned { document: decoded, version: document.version }),
-        Err(error) => Err(StoreError::damaged(what, error)),
+    let Document { key, version, body } = document;
+    match serde_json::from_value(Value::Object(body)) {
+        Ok(document) => Ok(Versioned { key, document, version }),
+        Err(error) => Err(StoreError::damaged(format!("read {key}"), error)),
     }
 }

@@ -7,20 +7,20 @@ use rota_model::settings::{SETTINGS_ID, Settings};
 use crate::StoreError;
 use crate::collection::{Collection, SETTINGS};
 use crate::repository::{Kept, Repository};
-use crate::seam::Store;
+use crate::seam::{Key, Store};
 
 impl Kept for Settings {
     const COLLECTION: &'static Collection = &SETTINGS;
+}
 
-    fn id(&self) -> String {
-        SETTINGS_ID.to_owned()
-    }
+fn key() -> Key {
+    Key::new(&SETTINGS, SETTINGS_ID)
 }
 
 /// Remembers that the first administrator was made.
 pub async fn mark_bootstrapped(store: Arc<dyn Store>) -> Result<(), StoreError> {
     let settings = Repository::<Settings>::new(store);
-    let marked = settings.update(SETTINGS_ID, |settings| {
+    let marked = settings.update(key(), |settings| {
         settings.bootstrapped = true;
         Ok::<(), ()>(())
     });
@@ -30,8 +30,8 @@ pub async fn mark_bootstrapped(store: Arc<dyn Store>) -> Result<(), StoreError> 
 /// The settings of a store; a new store gets the defaults, once, whoever comes first.
 pub async fn open(store: Arc<dyn Store>, now: jiff::Timestamp) -> Result<Settings, StoreError> {
     let settings = Repository::new(store);
-    settings.create(&Settings::new(now)).await?;
-    let stored = settings.get(SETTINGS_ID).await?.map(|settings| settings.document);
+    settings.create(key(), Settings::new(now)).await?;
+    let stored = settings.get(key()).await?.map(|settings| settings.document);
     let stored = stored.ok_or_else(|| StoreError::damaged("read settings", "they vanished"))?;
     if stored.is_readable() {
         return Ok(stored);

@@ -1,8 +1,7 @@
-//! People, programs and their keys. Only the web service has this repository (seed 000).
-
-use std::sync::Arc;
+//! People, programs and their keys. Only the web service has this repository (seed 000): [`crate::access`] hands it out.
 
 use rota_model::check::Invalid;
+use rota_model::time::UnixMillis;
 use rota_model::user::{KeyHash, User, UserId};
 use serde_json::json;
 
@@ -11,14 +10,10 @@ use crate::collection::{Collection, USERS};
 use crate::cursor::Cursor;
 use crate::query::{Filter, Order, Query};
 use crate::repository::{Created, Kept, Repository, Saved, Updated, Versioned};
-use crate::seam::Store;
+use crate::seam::Key;
 
 impl Kept for User {
     const COLLECTION: &'static Collection = &USERS;
-
-    fn id(&self) -> String {
-        self.id.to_string()
-    }
 }
 
 #[derive(Clone)]
@@ -27,16 +22,16 @@ pub struct Users {
 }
 
 impl Users {
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { users: Repository::new(store) }
+    pub(crate) fn new(users: Repository<User>) -> Self {
+        Self { users }
     }
 
-    pub async fn create(&self, user: &User) -> Result<Created, StoreError> {
-        self.users.create(user).await
+    pub async fn create(&self, user: User) -> Result<Created<User>, StoreError> {
+        self.users.create(Key::new(&USERS, &user.id), user).await
     }
 
     pub async fn get(&self, id: &UserId) -> Result<Option<Versioned<User>>, StoreError> {
-        self.users.get(id).await
+        self.users.get(Key::new(&USERS, id)).await
     }
 
     pub async fn update(
@@ -44,11 +39,11 @@ impl Users {
         id: &UserId,
         change: impl Fn(&mut User) -> Result<(), Invalid>,
     ) -> Result<Updated<User, Invalid>, StoreError> {
-        self.users.update(id, change).await
+        self.users.update(Key::new(&USERS, id), change).await
     }
 
-    pub async fn delete(&self, user: &Versioned<User>) -> Result<Saved, StoreError> {
-        self.users.delete(user).await
+    pub async fn delete(&self, user: &Versioned<User>, at: UnixMillis) -> Result<Saved, StoreError> {
+        self.users.delete(user, at).await
     }
 
     pub async fn list(

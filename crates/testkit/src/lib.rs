@@ -1,6 +1,7 @@
 //! What tests share.
 //!
 //! - [`contract`]: one suite for every store
+//! - [`faults`]: a store to which things happen, for the simulator
 //! - [`surroundings`]: a clock that the test moves, and chance that repeats itself
 //! - [`process`]: the real program as a child process
 #![expect(
@@ -12,5 +13,6 @@
 )]
 
 pub mod contract;
+pub mod faults;
 pub mod process;
 pub mod surroundings;

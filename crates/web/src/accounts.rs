@@ -12,6 +12,7 @@ use rota_model::check::Invalid;
 use rota_model::domain::{Domain, DomainDocument};
 use rota_model::time::UnixMillis;
 use rota_model::user::{KeyHash, KeyInfo, NewKey, Rights, User, UserId, UserSettings, new_key};
+use rota_store::access::WebService;
 use rota_store::collection::DOMAINS;
 use rota_store::cursor::Cursor;
 use rota_store::domains::Domains;
@@ -48,7 +49,7 @@ struct KnownKeys {
 impl Accounts {
     pub fn new(store: &Arc<dyn Store>, surroundings: Surroundings) -> Self {
         Self {
-            users: Users::new(Arc::clone(store)),
+            users: WebService::new(Arc::clone(store)).users(),
             domains: Domains::new(Arc::clone(store)),
             surroundings,
             known_keys: Mutex::default(),
@@ -64,7 +65,7 @@ impl Accounts {
         let new = NewKey { name: "first key".to_owned(), ..NewKey::default() };
         let added = admin.add_key(KeyHash::of(key), new.into_info(key, self.now()), self.now());
         added.map_err(|error| StoreError::refused("make the administrator", error))?;
-        Ok(matches!(self.users.create(&admin).await?, Created::New(_)))
+        Ok(matches!(self.users.create(admin).await?, Created::New(_)))
     }
 
     /// Whether there is anybody yet. A first administrator who was removed does not come back.
@@ -213,8 +214,7 @@ impl Accounts {
         settings.check()?;
         self.must_exist(&settings).await?;
         let user = User::new(id, settings, self.now());
-        let created = self.users.create(&user).await?;
-        Ok(matches!(created, Created::New(_)).then_some(user))
+        Ok(self.users.create(user).await?.into_new())
     }
 
     /// Changes what a user may do; none if there is no such user.
@@ -240,7 +240,7 @@ impl Accounts {
 
     /// Removes a user with all its keys; false if someone changed or removed it meanwhile.
     pub async fn delete_user(&self, user: &Versioned<User>) -> Result<bool, StoreError> {
-        let deleted = self.users.delete(user).await;
+        let deleted = self.users.delete(user, self.surroundings.now()).await;
         self.forget_keys();
         Ok(matches!(deleted?, Saved::Applied(_)))
     }
@@ -257,8 +257,7 @@ impl Accounts {
     /// Makes a domain; none if there is one of that name.
     pub async fn create_domain(&self, name: Domain) -> Result<Option<DomainDocument>, StoreError> {
         let domain = DomainDocument { name, created: self.now(), extra: Extra::new() };
-        let created = self.domains.create(&domain).await?;
-        Ok(matches!(created, Created::New(_)).then_some(domain))
+        Ok(self.domains.create(domain).await?.into_new())
     }
 
     pub async fn has_domain(&self, name: &Domain) -> Result<bool, StoreError> {

@@ -1,0 +1,186 @@
+//! A copy of the store while it is in use, and back.
+//!
+//! A backup is one moment of the store: it is read under one snapshot, while others go on writing. It is an ordinary file
+//! of Rota, and appears under its name only when it is whole and on disk.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rota_store::StoreError;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::holder::Holder;
+use crate::text::companion;
+use crate::{FILE, file, text, unavailable};
+
+/// How many pages are copied between two reports of progress.
+const STEP: i32 = 2_000;
+
+/// How far a long task has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub done: u64,
+    pub of: u64,
+}
+
+/// Whoever wants to know how far it is.
+pub type Report<'a> = &'a mut dyn FnMut(Progress);
+
+/// Copies the store in a folder to a new file.
+pub fn backup(folder: &Path, to: &Path, report: Report<'_>) -> Result<(), StoreError> {
+    let what = format!("back up to {}", to.display());
+    if to.exists() {
+        return Err(StoreError::refused(what, "there is such a file; choose another name"));
+    }
+    let source = file::open_guest(&folder.join(FILE))?;
+    let partial = companion(to, ".partial");
+    copy(&source, &partial, report, &what)?;
+    let put = fs::rename(&partial, to).and_then(|()| sync_folder_of(to));
+    put.map_err(|error| StoreError::unavailable(what, error))
+}
+
+/// What restoring did with what was there before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// There was nothing.
+    Into(PathBuf),
+    /// It was set aside, in this file.
+    Instead { kept: PathBuf },
+}
+
+/// Puts a backup into a folder that nobody has open. What is there is set aside first, if `replace` allows it. `moment`
+/// tells the files set aside apart, such as the date.
+pub fn restore(
+    folder: &Path,
+    _holder: &Holder,
+    from: &Path,
+    replace: bool,
+    moment: &str,
+    report: Report<'_>,
+) -> Result<Restored, StoreError> {
+    let what = format!("restore {}", from.display());
+    let failed = |error: io::Error| StoreError::unavailable(&what, error);
+    let target = folder.join(FILE);
+    let is_there = fs::metadata(&target).is_ok_and(|file| file.len() > 0);
+    if is_there && !replace {
+        let why = format!("{} holds a store already; say --replace to set it aside", folder.display());
+        return Err(StoreError::refused(&what, why));
+    }
+    let kept = companion(&target, &format!(".before-{moment}"));
+    if kept.exists() {
+        return Err(StoreError::refused(&what, format!("{} is there already; try again", kept.display())));
+    }
+    let source = open_backup(from)?;
+    let incoming = companion(&target, ".restoring");
+    copy(&source, &incoming, report, &what)?;
+    go_on_with_other_versions(&incoming).map_err(unavailable(&what))?;
+    text::remove(&target).map_err(failed)?;
+    set_aside(&target, is_there, &kept).map_err(failed)?;
+    fs::rename(&incoming, &target).and_then(|()| sync_folder_of(&target)).map_err(failed)?;
+    Ok(if is_there { Restored::Instead { kept } } else { Restored::Into(target) })
+}
+
+fn open_backup(from: &Path) -> Result<Connection, StoreError> {
+    let what = format!("open {}", from.display());
+    file::must_be_ours(from, &what)?;
+    // Beside a store that was copied or is in use lies a log, and what was written last is only there.
+    let source =
+        if companion(from, "-wal").exists() { file::open_guest(from)? } else { open_alone(from, &what)? };
+    let whole = source.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    let whole = whole.unwrap_or_else(|error| error.to_string());
+    if whole != "ok" {
+        return Err(StoreError::refused(what, format!("the backup is damaged: {whole}")));
+    }
+    Ok(source)
+}
+
+/// A backup is looked at as it is: nothing is written beside it, it may lie on a medium that cannot be written.
+fn open_alone(from: &Path, what: &str) -> Result<Connection, StoreError> {
+    let path = from.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags);
+    let source = opened.map_err(unavailable(what))?;
+    file::recognise(&source, what)?;
+    Ok(source)
+}
+
+/// Copies one moment of a store to a file that is made for it, and waits for the disk.
+fn copy(source: &Connection, to: &Path, report: Report<'_>, what: &str) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::unavailable(what, error);
+    for end in ["", "-journal", "-wal", "-shm"] {
+        remove_if_there(&companion(to, end)).map_err(failed)?;
+    }
+    file::make_private(to).map_err(failed)?;
+    let copied = copy_pages(source, to, report)
+        .map_err(unavailable(what))
+        .and_then(|()| File::open(to).and_then(|file| file.sync_all()).map_err(failed));
+    if copied.is_err() {
+        // Half a copy is of no use, and the room may be what was short.
+        let _ = fs::remove_file(to);
+    }
+    copied
+}
+
+fn copy_pages(source: &Connection, to: &Path, report: Report<'_>) -> rusqlite::Result<()> {
+    let mut target = Connection::open(to)?;
+    // As long as this transaction is open, all steps see the same moment, whoever writes meanwhile.
+    let moment = source.unchecked_transaction()?;
+    source.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    {
+        let backup = Backup::new(source, &mut target)?;
+        let mut step = StepResult::More;
+        while step != StepResult::Done {
+            step = backup.step(STEP)?;
+            let progress = backup.progress();
+            let count = |pages: i32| u64::from(pages.unsigned_abs());
+            let of = count(progress.pagecount);
+            report(Progress { done: of.saturating_sub(count(progress.remaining)), of });
+        }
+    }
+    moment.finish()?;
+    target.close().map_err(|(_, error)| error)
+}
+
+/// The store that was backed up went on, and handed out versions that this one has not seen. Nobody must be able to take
+/// one of those for one of this store's.
+fn go_on_with_other_versions(file: &Path) -> rusqlite::Result<()> {
+    const FAR: i64 = 1 << 40;
+    let connection = Connection::open(file)?;
+    connection.execute("UPDATE sequences SET next = next + ? WHERE name = 'versions'", [FAR])?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// The old file with all that belongs to it, in one file if it can still be read. Its log goes first, even if the file is
+/// gone: beside another file it would be taken for that one's.
+fn set_aside(target: &Path, is_there: bool, kept: &Path) -> io::Result<()> {
+    if is_there && let Ok(old) = Connection::open(target) {
+        let _ = old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+    for end in ["-wal", "-shm"] {
+        match fs::rename(companion(target, end), companion(kept, end)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    if !is_there {
+        return Ok(());
+    }
+    // Both names for a moment, so that there is never none.
+    fs::hard_link(target, kept).or_else(|_| fs::copy(target, kept).map(|_| ()))
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}

@@ -1,0 +1,185 @@
+//! The file: whether it is ours, how it is opened, and how it is made.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+
+use rota_store::StoreError;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{schema, unavailable, upgrade};
+
+/// Opens the file for writing, makes it if it is new and brings it up to date if it is old. A file that is not Rota's is
+/// left untouched.
+pub(crate) fn open(file: &Path) -> Result<Connection, StoreError> {
+    let what = format!("open {}", file.display());
+    recognise_head(file, &what)?;
+    make_private(file).map_err(|error| StoreError::unavailable(&what, error))?;
+    let mut connection = Connection::open(file).map_err(unavailable(&what))?;
+    if is_blank(&connection) {
+        set_up(&connection).map_err(unavailable(&what))?;
+    }
+    let version = recognise(&connection, &what)?;
+    configure(&connection).map_err(unavailable(&what))?;
+    if version < schema::VERSION {
+        tracing::info!(from = version, to = schema::VERSION, "bringing the tables up to date");
+        upgrade::run(&mut connection).map_err(unavailable(&format!("upgrade {}", file.display())))?;
+    }
+    Ok(connection)
+}
+
+/// Opens the file once more, to read.
+pub(crate) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
+    let what = format!("open {}", file.display());
+    let failed = unavailable(&what);
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(file, flags).map_err(&failed)?;
+    connection.busy_timeout(BUSY).map_err(&failed)?;
+    keep_statements(&connection).map_err(&failed)?;
+    Ok(connection)
+}
+
+/// Readers wait for nobody, except while another process that closes the file is cleaning up.
+const BUSY: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Opens a file that another process may have open, to look at it. It must be there, and Rota's.
+pub(crate) fn open_guest(file: &Path) -> Result<Connection, StoreError> {
+    let what = format!("open {}", file.display());
+    must_be_ours(file, &what)?;
+    let failed = unavailable(&what);
+    // Not read-only: whoever reads a log of writes must be able to map its index, and to make it if nobody has it open.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags).map_err(&failed)?;
+    connection.busy_timeout(BUSY).map_err(&failed)?;
+    connection.pragma_update(None, "query_only", true).map_err(&failed)?;
+    recognise(&connection, &what)?;
+    Ok(connection)
+}
+
+/// Refuses what is not there, or not a store of Rota, as far as its first bytes tell.
+pub(crate) fn must_be_ours(file: &Path, what: &str) -> Result<(), StoreError> {
+    match fs::metadata(file) {
+        Ok(found) if found.is_file() && found.len() > 0 => recognise_head(file, what),
+        Ok(_) => Err(StoreError::refused(what, "it is not a store of Rota")),
+        Err(_) => Err(StoreError::refused(what, "there is no such file")),
+    }
+}
+
+/// What can be said from the first bytes, before SQLite touches anything.
+fn recognise_head(file: &Path, what: &str) -> Result<(), StoreError> {
+    let refuse = |why: String| Err(StoreError::refused(what, format!("{why}; it was left untouched")));
+    let mut opened = match File::open(file) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(StoreError::unavailable(what, error)),
+    };
+    let length = opened.metadata().map_err(|error| StoreError::unavailable(what, error))?.len();
+    if length == 0 {
+        return Ok(());
+    }
+    let mut head = [0; 100];
+    let is_database = opened.read_exact(&mut head).is_ok() && head.starts_with(b"SQLite format 3\0");
+    if !is_database {
+        return refuse("it is not a store of Rota".to_owned());
+    }
+    let application = i64::from(number_at(&head, 68));
+    if application != 0 && application != schema::APPLICATION_ID {
+        return refuse("it is a database of another program".to_owned());
+    }
+    let page_bytes = match u64::from(number_at(&head, 16) >> 16) {
+        1 => 65_536,
+        bytes => bytes,
+    };
+    let expected = page_bytes * u64::from(number_at(&head, 28));
+    // While there is a log of writes, the head may be ahead of the rest.
+    if length < expected && !has_log(file) {
+        return refuse(format!("it is cut short: {length} bytes of {expected} are there. Restore a backup"));
+    }
+    Ok(())
+}
+
+fn number_at(head: &[u8; 100], at: usize) -> u32 {
+    let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+    u32::from_be_bytes(bytes)
+}
+
+fn has_log(file: &Path) -> bool {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).is_ok_and(|log| log.len() > 0)
+}
+
+/// Whether there is nothing in the file, or only what a process left that died while making it.
+fn is_blank(connection: &Connection) -> bool {
+    let blank = "SELECT (SELECT count(*) FROM sqlite_schema) = 0
+        AND (SELECT application_id FROM pragma_application_id) = 0
+        AND (SELECT user_version FROM pragma_user_version) = 0";
+    connection.query_row(blank, [], |row| row.get(0)).unwrap_or(false)
+}
+
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "page_size", schema::PAGE_BYTES)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let objects = schema::tables().into_iter().chain(schema::indexes()).chain(schema::views());
+    let script: String = objects.map(|object| format!("{};\n", object.ddl)).collect();
+    let (id, version) = (schema::APPLICATION_ID, schema::VERSION);
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE;\n{script}{NAME_THE_FILE};\nPRAGMA application_id = {id};\nPRAGMA user_version = {version};\nCOMMIT;"
+    ))
+}
+
+/// A name by which its text index knows the file.
+pub(crate) const NAME_THE_FILE: &str = "INSERT INTO facts (name, value) VALUES ('file', lower(hex(randomblob(16)))) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+
+/// The version of the schema, if it is one that this Rota can use.
+pub(crate) fn recognise(connection: &Connection, what: &str) -> Result<i64, StoreError> {
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    match number("application_id") {
+        Ok(schema::APPLICATION_ID) => {}
+        Ok(_) => {
+            return Err(StoreError::refused(
+                what,
+                "it is a database of another program; it was left untouched",
+            ));
+        }
+        Err(error) => return Err(StoreError::refused(what, format!("it is not a store of Rota ({error})"))),
+    }
+    match number("user_version") {
+        Ok(version @ 1..=schema::VERSION) => Ok(version),
+        Ok(newer) => {
+            let why =
+                format!("its schema {newer} is newer than {}, the newest this Rota knows", schema::VERSION);
+            Err(StoreError::refused(what, format!("{why}: use a newer Rota")))
+        }
+        Err(error) => Err(unavailable(what)(error)),
+    }
+}
+
+/// Durable on return: the write-ahead log is synced at each commit.
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -64_000)?;
+    connection.busy_timeout(BUSY)?;
+    keep_statements(connection)
+}
+
+/// A statement is prepared once and kept. Without the guarantee that its plan does not depend on the values bound to it,
+/// SQLite would prepare it again whenever they change.
+fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_prepared_statement_cache_capacity(256);
+    Ok(())
+}
+
+/// Makes the file before SQLite does, for its owner alone: SQLite gives its companions the same permissions.
+pub(crate) fn make_private(file: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map(|_| ())
+}

@@ -1,0 +1,199 @@
+//! A query as statements. Where a list goes on behind a cursor, it is asked for in parts, each a range that an index
+//! gives in order: first what shares all but the last value with the cursor, then what shares all but the last two, and
+//! so on. A comparison of whole rows would be shorter, and would lose the documents that lack a value.
+
+use std::fmt::Write as _;
+
+use rota_store::collection::{Collection, Index, Kind};
+use rota_store::query::{Filter, Query};
+use rota_store::words::Words;
+use rusqlite::types::Value as SqlValue;
+use serde_json::Value;
+
+use crate::row::to_sql;
+use crate::statements::{column, is_shown, keywords_table, quoted, table};
+
+pub(crate) struct Statement {
+    pub(crate) text: String,
+    pub(crate) values: Vec<SqlValue>,
+}
+
+/// The columns by which a query sorts: its fields, where needed the domain, the id.
+pub(crate) fn order_columns(query: &Query) -> Vec<String> {
+    let mut columns: Vec<String> = query.order.fields.iter().map(|path| column(path)).collect();
+    if query.is_over_all_domains() {
+        columns.push("in_domain".to_owned());
+    }
+    columns.push("id".to_owned());
+    columns
+}
+
+/// An index over the documents in a state that the query asks for, and whether it gives them in the order asked for.
+pub(crate) fn guarded_index(query: &Query) -> Option<(&'static Index, bool)> {
+    if query.hidden_before.is_some() {
+        return None;
+    }
+    let asks =
+        |path: &str| query.filters.iter().find(|filter| matches!(filter, Filter::Is(of, _) if *of == path));
+    let is_asked = |(path, value): (&str, &str)| {
+        asks(path).is_some_and(|filter| matches!(filter, Filter::Is(_, is) if is == value))
+    };
+    let gives_order = |index: &Index| {
+        let rest = index.fields.strip_suffix(query.order.fields);
+        rest.is_some_and(|rest| rest.iter().all(|path| asks(path).is_some()))
+    };
+    let guarded = query.collection.indexes.iter().filter(|index| index.only.is_some_and(is_asked));
+    guarded.map(|index| (index, gives_order(index))).max_by_key(|(_, gives_order)| *gives_order)
+}
+
+/// The statements whose answers, one after the other, are the list. Each takes a limit as its last value, which is left
+/// to the caller. `columns` is what is answered; `by` is the index to use, where SQLite should not choose.
+pub(crate) fn lists(query: &Query, columns: &str, by: Option<&Index>) -> Vec<Statement> {
+    let order = order_columns(query);
+    let direction = if query.order.descending { "DESC" } else { "ASC" };
+    let sorted: Vec<String> = order.iter().map(|name| format!("{name} {direction}")).collect();
+    let base = matching(query, by);
+    parts(query, &order)
+        .into_iter()
+        .map(|part| {
+            let mut values = base.values.clone();
+            values.extend(part.values);
+            let (from, order) = (&base.text, sorted.join(", "));
+            Statement {
+                text: format!("SELECT {columns}{from}{} ORDER BY {order} LIMIT ?", part.text),
+                values,
+            }
+        })
+        .collect()
+}
+
+/// `FROM … WHERE …`: what a query is about, without order and cursor.
+pub(crate) fn matching(query: &Query, by: Option<&Index>) -> Statement {
+    let collection = query.collection;
+    let by =
+        by.map(|index| format!(" INDEXED BY {}", quoted(&format!("{}.{}", collection.name, index.name))));
+    let text = format!(" FROM {}{} WHERE ", table(collection), by.unwrap_or_default());
+    let mut statement = Statement { text, values: Vec::new() };
+    match query.hidden_before {
+        None => statement.text.push_str(is_shown(collection)),
+        Some(at) => {
+            statement.text.push_str("hidden_at IS NOT NULL AND hidden_at <= ?");
+            statement.values.push(SqlValue::Integer(at.0));
+        }
+    }
+    if let Some(domain) = &query.domain {
+        statement.text.push_str(" AND in_domain = ?");
+        statement.values.push(SqlValue::Text(domain.to_string()));
+    }
+    for filter in &query.filters {
+        condition(collection, filter, &mut statement);
+    }
+    statement
+}
+
+/// The ranges behind the cursor; everything, if there is none.
+fn parts(query: &Query, order: &[String]) -> Vec<Statement> {
+    let Some(cursor) = &query.after else {
+        return vec![Statement { text: String::new(), values: Vec::new() }];
+    };
+    let mut parts = Vec::new();
+    for (nth, (name, value)) in order.iter().zip(&cursor.key).enumerate().rev() {
+        let mut shared = Statement { text: String::new(), values: Vec::new() };
+        for (name, value) in order.iter().zip(&cursor.key).take(nth) {
+            equal(name, value, &mut shared);
+        }
+        let is_id = nth + 1 == order.len();
+        for range in behind(name, value, query.order.descending, is_id) {
+            let mut values = shared.values.clone();
+            values.extend(range.values);
+            parts.push(Statement { text: format!("{}{}", shared.text, range.text), values });
+        }
+    }
+    parts
+}
+
+fn equal(name: &str, value: &Value, statement: &mut Statement) {
+    if value.is_null() {
+        let _ = write!(statement.text, " AND {name} IS NULL");
+    } else {
+        let _ = write!(statement.text, " AND {name} = ?");
+        statement.values.push(to_sql(value));
+    }
+}
+
+/// What is sorted behind a value. What is absent comes first, so it is last where the order descends.
+fn behind(name: &str, value: &Value, descending: bool, never_absent: bool) -> Vec<Statement> {
+    let range = |text: String, values: Vec<SqlValue>| Statement { text, values };
+    let compared = |sign: &str| range(format!(" AND {name} {sign} ?"), vec![to_sql(value)]);
+    match (descending, value.is_null()) {
+        (false, true) => vec![range(format!(" AND {name} IS NOT NULL"), Vec::new())],
+        (false, false) => vec![compared(">")],
+        (true, true) => Vec::new(),
+        (true, false) if never_absent => vec![compared("<")],
+        (true, false) => vec![compared("<"), range(format!(" AND {name} IS NULL"), Vec::new())],
+    }
+}
+
+fn condition(collection: &Collection, filter: &Filter, statement: &mut Statement) {
+    let Statement { text, values } = statement;
+    let name = filter.path().map(column).unwrap_or_default();
+    let several = filter
+        .path()
+        .and_then(|path| collection.field(path))
+        .filter(|field| field.kind == Kind::Keywords)
+        .map(|field| keywords_table(collection, field.path));
+    match (filter, several) {
+        (Filter::Is(path, Value::String(value)), _) if guards_an_index(collection, path, value) => {
+            // A literal, and not a parameter: only then does SQLite see that a partial index applies.
+            let _ = write!(text, " AND {name} = '{value}'");
+        }
+        (Filter::Is(_, value), Some(texts)) => {
+            let _ = write!(text, " AND pk IN (SELECT pk FROM {texts} WHERE value = ?)");
+            values.push(to_sql(value));
+        }
+        (Filter::Is(_, value), None) => {
+            let _ = write!(text, " AND {name} = ?");
+            values.push(to_sql(value));
+        }
+        (Filter::In(_, wanted), several) => {
+            let holes = vec!["?"; wanted.len()].join(", ");
+            let _ = match several {
+                Some(texts) => write!(text, " AND pk IN (SELECT pk FROM {texts} WHERE value IN ({holes}))"),
+                None => write!(text, " AND {name} IN ({holes})"),
+            };
+            values.extend(wanted.iter().map(to_sql));
+        }
+        (Filter::AtLeast(_, least), _) => {
+            let _ = write!(text, " AND {name} >= ?");
+            values.push(SqlValue::Integer(*least));
+        }
+        (Filter::AtMost(_, most), _) => {
+            let _ = write!(text, " AND {name} <= ?");
+            values.push(SqlValue::Integer(*most));
+        }
+        (Filter::Absent(_), _) => {
+            let _ = write!(text, " AND {name} IS NULL");
+        }
+        (Filter::Text(typed), _) => {
+            let _ =
+                write!(text, " AND pk IN (SELECT rowid FROM text.{0} WHERE {0} MATCH ?)", index(collection));
+            values.push(SqlValue::Text(match_words(&Words::parse(typed))));
+        }
+    }
+}
+
+/// The text index of a collection, in the file of text indexes.
+pub(crate) fn index(collection: &Collection) -> String {
+    quoted(&format!("{}.words", collection.name))
+}
+
+/// Words have no quotes in them: they are letters and digits.
+fn match_words(words: &Words) -> String {
+    let each =
+        words.0.iter().map(|word| format!("\"{}\"{}", word.text, if word.is_beginning { "*" } else { "" }));
+    each.collect::<Vec<_>>().join(" AND ")
+}
+
+fn guards_an_index(collection: &Collection, path: &str, value: &str) -> bool {
+    collection.indexes.iter().any(|index| index.only == Some((path, value)))
+}

@@ -1,0 +1,185 @@
+//! A backup is one whole moment of a store that goes on, and a store again when it is restored.
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rota_store::collection::JOBS;
+use rota_store::query::{Order, Query};
+use rota_store::seam::{Key, Write, Written};
+use rota_store::{Store, StoreError};
+use rota_store_sqlite::backup::{Progress, Restored, backup, restore};
+use rota_store_sqlite::check::check;
+use rota_store_sqlite::holder::Holder;
+use rota_store_sqlite::stats::stats;
+use rota_store_sqlite::{FILE, SqliteStore};
+use serde_json::json;
+
+fn holder(folder: &Path) -> Holder {
+    Holder::take(folder, "a test").unwrap()
+}
+
+fn open(folder: &Path) -> SqliteStore {
+    SqliteStore::open(folder, holder(folder)).unwrap()
+}
+
+fn create(n: u64) -> Write {
+    let body =
+        json!({"jobNumber": n, "jobName": format!("job {n}"), "status": "QUEUED", "text": "x".repeat(500)});
+    Write::Create { key: Key::new(&JOBS, format!("{n:08}")), body: body.as_object().unwrap().clone() }
+}
+
+async fn total(store: &SqliteStore) -> u64 {
+    let totals = store.count(Query::new(&JOBS, Order::BY_ID), None).await.unwrap();
+    totals.first().unwrap().count
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_one_moment_of_a_store_that_is_written() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, file) = (place.path().join("data"), place.path().join("rota.backup"));
+    let store = Arc::new(open(&folder));
+    store.write((0..8_000).map(create).collect()).await.unwrap();
+    let (acknowledged, stop) = (Arc::new(AtomicU64::new(8_000)), Arc::new(AtomicBool::new(false)));
+    let writer = tokio::spawn(keep_writing(Arc::clone(&store), Arc::clone(&acknowledged), Arc::clone(&stop)));
+    let before = acknowledged.load(Ordering::SeqCst);
+    let (from, to) = (folder.clone(), file.clone());
+    let seen = tokio::task::spawn_blocking(move || {
+        let mut seen: Vec<Progress> = Vec::new();
+        backup(&from, &to, &mut |progress| seen.push(progress)).unwrap();
+        seen
+    })
+    .await
+    .unwrap();
+    let after = acknowledged.load(Ordering::SeqCst);
+    stop.store(true, Ordering::SeqCst);
+    writer.await.unwrap();
+    assert!(seen.last().is_some_and(|last| last.done == last.of && last.of > 0), "{seen:?}");
+
+    let other = place.path().join("other");
+    let restored = restore(&other, &holder(&other), &file, false, "now", &mut |_| {}).unwrap();
+    assert_eq!(restored, Restored::Into(other.join(FILE)));
+    let copy = open(&other);
+    let count = total(&copy).await;
+    assert!((before..=after + 8).contains(&count), "{before} <= {count} <= {after}");
+    let read = copy
+        .read((0..before).step_by(97).map(|n| Key::new(&JOBS, format!("{n:08}"))).collect())
+        .await
+        .unwrap();
+    assert!(read.iter().all(Option::is_some));
+    // What it writes now is never taken for something of the store it came from.
+    let Written::Applied(here) = copy.write(vec![create(1 << 40)]).await.unwrap()[0] else { unreachable!() };
+    let Written::Applied(there) = store.write(vec![create(1 << 40)]).await.unwrap()[0] else {
+        unreachable!()
+    };
+    assert!(here.0 > there.0 + 1_000_000_000);
+    drop(copy);
+    for folder in [&folder, &other] {
+        let findings = check(folder, &mut |_| {}).unwrap();
+        assert!(findings.is_sound(), "{:?}", findings.faults);
+    }
+    let stats = stats(&folder).unwrap();
+    let jobs = stats.collections.iter().find(|collection| collection.name == "jobs").unwrap();
+    assert_eq!(jobs.documents, total(&store).await);
+    assert!(jobs.document_bytes > 500 * 8_000 && jobs.index_bytes > 0, "{jobs:?}");
+}
+
+async fn keep_writing(store: Arc<SqliteStore>, acknowledged: Arc<AtomicU64>, stop: Arc<AtomicBool>) {
+    for n in 8_000.. {
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        store.write(vec![create(n)]).await.unwrap();
+        acknowledged.store(n + 1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn what_is_there_is_neither_overwritten_nor_lost() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, file) = (place.path().join("data"), place.path().join("rota.backup"));
+    let store = open(&folder);
+    store.write(vec![create(1)]).await.unwrap();
+    backup(&folder, &file, &mut |_| {}).unwrap();
+    store.write(vec![create(2)]).await.unwrap();
+    drop(store);
+    let again = backup(&folder, &file, &mut |_| {}).unwrap_err();
+    assert!(matches!(again, StoreError::Refused { .. }), "{again}");
+    let refused = restore(&folder, &holder(&folder), &file, false, "now", &mut |_| {}).unwrap_err();
+    assert!(refused.to_string().contains("--replace"), "{refused}");
+    assert_eq!(total(&open(&folder)).await, 2);
+
+    let restored = restore(&folder, &holder(&folder), &file, true, "now", &mut |_| {}).unwrap();
+    let Restored::Instead { kept } = restored else { panic!("{restored:?}") };
+    assert_eq!(total(&open(&folder)).await, 1);
+    // And what was there can be put back.
+    let old = place.path().join("old");
+    fs::create_dir(&old).unwrap();
+    fs::rename(kept, old.join(FILE)).unwrap();
+    assert_eq!(total(&open(&old)).await, 2);
+}
+
+#[tokio::test]
+async fn only_a_whole_backup_of_rota_is_restored() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, file) = (place.path().join("data"), place.path().join("rota.backup"));
+    let store = open(&folder);
+    store.write((0..2_000).map(create).collect()).await.unwrap();
+    backup(&folder, &file, &mut |_| {}).unwrap();
+    drop(store);
+    let whole = fs::read(&file).unwrap();
+    let mut scratched = whole.clone();
+    let middle = whole.len() / 2;
+    scratched[middle..middle + 4_000].fill(0xff);
+    let other = place.path().join("other");
+    for content in [b"nothing of ours".to_vec(), whole[..whole.len() / 2].to_vec(), scratched] {
+        fs::write(&file, content).unwrap();
+        let refused = restore(&other, &holder(&other), &file, true, "now", &mut |_| {}).unwrap_err();
+        assert!(matches!(refused, StoreError::Refused { .. }), "{refused:?}");
+        assert!(!other.join(FILE).exists());
+    }
+}
+
+/// Each way in which a file can fall apart is seen.
+#[tokio::test]
+async fn a_check_sees_what_is_wrong() {
+    let damages = [
+        (
+            "UPDATE \"jobs.rows\" SET jobName = 'other' WHERE id = '00000001'",
+            "jobs/00000001: the column of jobName",
+        ),
+        (
+            "UPDATE \"jobs.rows\" SET body = '{\"x\"' WHERE id = '00000001'",
+            "jobs/00000001: its body is missing or not",
+        ),
+        (
+            "UPDATE \"jobs.rows\" SET body = json_set(body, '$.status', 'X')",
+            "holds a field that belongs in a column",
+        ),
+        (
+            "UPDATE \"jobs.rows\" SET body = '' WHERE id = '00000001'",
+            "jobs/00000001: its body is missing or not",
+        ),
+        ("UPDATE counts SET n = n + 1", "the total of [null,\"QUEUED\",null] is off by -1"),
+        ("INSERT INTO \"jobs.large\" VALUES (77, '{}')", "1 rows belong to no document"),
+        ("INSERT INTO \"users.hashed_api_key\" VALUES ('x', 77)", "1 rows belong to no document"),
+    ];
+    for (damage, finding) in damages {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        store.write(vec![create(1)]).await.unwrap();
+        drop(store);
+        assert!(check(folder.path(), &mut |_| {}).unwrap().is_sound());
+        let raw = rusqlite::Connection::open(folder.path().join(FILE)).unwrap();
+        raw.execute_batch(damage).unwrap();
+        drop(raw);
+        let findings = check(folder.path(), &mut |_| {}).unwrap();
+        assert!(
+            findings.faults.iter().any(|fault| fault.contains(finding)),
+            "{damage}: {:?}",
+            findings.faults
+        );
+    }
+}
