@@ -1,11 +1,13 @@
 //! What Rota costs, measured: `cargo xtask bench NAME`. Nothing is asserted here.
 //!
 //! - [`walk`]: one job from HTTP to its handler, and how many at once
+//! - [`store`]: the embedded store, beside plain SQLite
 //! - [`report`]: a table for people, or one JSON object per line
 //! - [`connection`]: HTTP with as little of a client as possible
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a bench prints, and a surprise ends it"
@@ -13,9 +15,14 @@
 
 mod connection;
 mod report;
+mod store;
 mod walk;
 
 use clap::{Parser, Subcommand};
+
+/// The allocator of the program itself.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(name = "bench", about = "Measures Rota on this machine")]
@@ -31,6 +38,8 @@ struct Arguments {
 enum Bench {
     /// Submissions per second over HTTP, and the time from submit to handler start
     Walk(walk::Options),
+    /// The embedded store: batches, single writes, reads, a million finished jobs
+    Store(store::Options),
 }
 
 #[tokio::main]
@@ -38,6 +47,7 @@ async fn main() {
     let arguments = Arguments::parse();
     let measurements = match arguments.bench {
         Bench::Walk(options) => walk::run(&options).await,
+        Bench::Store(options) => store::run(&options).await,
     };
     report::print(&measurements, arguments.json);
 }

@@ -27,7 +27,7 @@ pub(crate) fn print(measurements: &[Measurement], json: bool) {
     table.set_header(["case", "value", "unit", "ratio", "against"]);
     for m in measurements {
         let digits = if m.value >= 100.0 { 0 } else { 2 };
-        let ratio = m.ratio.map(|ratio| format!("{ratio:.1}")).unwrap_or_default();
+        let ratio = m.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
         let value = format!("{:.digits$}", m.value);
         table.add_row([&m.case, &value, m.unit, &ratio, m.against.as_deref().unwrap_or_default()]);
     }

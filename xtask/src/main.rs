@@ -4,6 +4,7 @@
 //! - [`tidy`]: what the compiler and the linter do not check about the tree
 //! - [`bless`]: takes what the program now produces as the new golden files
 //! - [`mod@bench`]: builds and runs one measurement
+//! - [`soak`]: runs a test for much longer
 
 #![expect(
     clippy::print_stdout,
@@ -15,6 +16,7 @@ mod bench;
 mod bless;
 mod invocation;
 mod setup;
+mod soak;
 mod summary;
 mod test;
 mod tidy;
@@ -46,6 +48,8 @@ enum Task {
     Bless,
     /// Build and run one measurement, e.g. `cargo xtask bench walk --json`.
     Bench(bench::Arguments),
+    /// Run a test for much longer than every run allows.
+    Soak { name: soak::Soak },
 }
 
 fn main() -> ExitCode {
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Bless => bless::run(),
         Task::Bench(arguments) => bench::run(&arguments),
+        Task::Soak { name } => soak::run(name),
     };
     if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

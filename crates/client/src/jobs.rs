@@ -31,6 +31,9 @@ pub struct JobFilter {
     pub kind: Option<String>,
     pub name: Option<String>,
     pub section: Option<u32>,
+    /// Words that stand in the job's name or error; `word*` is a beginning. What changed within the last second may not
+    /// be found yet.
+    pub text: Option<String>,
     pub created_after: Option<UnixMillis>,
     pub created_before: Option<UnixMillis>,
     /// How many a page holds: 50 if not set, at most 1,000.
@@ -194,12 +197,17 @@ mod tests {
         let filter = JobFilter {
             status: Some(JobStatus::Failed),
             kind: Some("http".to_owned()),
+            text: Some("disk fu*".to_owned()),
             created_after: Some(UnixMillis(5)),
             ..JobFilter::default()
         };
         let page = Client::new(&url, "rota_key").unwrap().jobs(&Domain::default(), &filter).await.unwrap();
         assert_eq!(page, Page { items: Vec::new(), next: None });
         let asked = asked.await.unwrap();
-        assert!(asked[0].contains("/jobs?status=FAILED&type=http&createdAfter=5 HTTP"), "{}", asked[0]);
+        assert!(
+            asked[0].contains("/jobs?status=FAILED&type=http&text=disk+fu*&createdAfter=5 HTTP"),
+            "{}",
+            asked[0]
+        );
     }
 }

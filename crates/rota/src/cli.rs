@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use rota_model::domain::Domain;
 
 use crate::arguments;
-use crate::commands::{domain, job, key, node, session, up, user};
+use crate::commands::{domain, job, key, node, session, store, up, user};
 use crate::output::Format;
 
 const AFTER_HELP: &str = "\
@@ -66,6 +66,9 @@ pub(crate) enum Command {
     /// Make, list and revoke API keys
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Back up, restore, check and measure the embedded store
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Store an API key, read from the standard input, for this user
     #[command(after_help = session::LOGIN_EXAMPLES)]
     Login,
@@ -130,6 +133,9 @@ mod tests {
             "rota job submit wait --priority 10",
             "rota user set local:alice",
             "rota user create alice",
+            "rota store",
+            "rota store backup",
+            "rota store restore --replace",
             "rota whoami --domain Default",
         ] {
             let error = Cli::try_parse_from(line.split(' ')).unwrap_err();

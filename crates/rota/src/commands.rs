@@ -5,6 +5,7 @@ pub(crate) mod job;
 pub(crate) mod key;
 pub(crate) mod node;
 pub(crate) mod session;
+pub(crate) mod store;
 pub(crate) mod up;
 pub(crate) mod user;
 
@@ -57,6 +58,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Domain(command) => domain::run(&context, command).await,
         Command::User(command) => user::run(&context, command).await,
         Command::Key(command) => key::run(&context, command).await,
+        Command::Store(command) => store::run(&context, command).await,
         Command::Login => session::login(&context).await,
         Command::Whoami => session::whoami(&context).await,
         Command::Version => session::version(&context),

@@ -1,5 +1,5 @@
 //! What `rota up` is told: a file, then the environment, then flags, read once into a checked type. An unknown key is
-//! an error that names the nearest known one.
+//! an error that names the nearest known one. Commands that work on its folder find it in the same way.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::exit::{Exit, Failure};
 
 const DEFAULT_FILE: &str = "rota.toml";
-pub(crate) const DEFAULT_DATA: &str = "./rota-data";
+const DEFAULT_DATA: &str = "./rota-data";
 const DEFAULT_LISTEN: &str = "127.0.0.1:7682";
 const DEFAULT_CAPACITY: u32 = 64;
 const MAX_CAPACITY: u32 = 10_000;
@@ -47,6 +47,26 @@ pub(crate) struct UpArgs {
     /// File with these settings [default: rota.toml, if it is there]
     #[arg(long, value_name = "FILE", env = "ROTA_CONFIG")]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// The folder that a command works on by itself, whether or not a Rota is running there.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct FolderArgs {
+    /// Folder of the store [default: the one that `rota up` takes, ./rota-data]
+    #[arg(long, value_name = "DIR", env = "ROTA_DATA")]
+    data: Option<PathBuf>,
+    /// File with the settings of `rota up` [default: rota.toml, if it is there]
+    #[arg(long, value_name = "FILE", env = "ROTA_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+impl FolderArgs {
+    pub(crate) fn folder(self) -> Result<PathBuf, Failure> {
+        match self.data {
+            Some(folder) => Ok(folder),
+            None => Ok(read_file(self.config.as_deref())?.data.unwrap_or_else(|| DEFAULT_DATA.into())),
+        }
+    }
 }
 
 /// What was decided.
@@ -163,6 +183,20 @@ mod tests {
         let config = read(args).unwrap();
         assert_eq!((config.listen.port(), config.capacity), (9, 4));
         assert_eq!(config.data, PathBuf::from(DEFAULT_DATA));
+    }
+
+    #[test]
+    fn a_command_finds_the_folder_where_rota_up_would() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rota.toml");
+        std::fs::write(&path, "data = \"elsewhere\"\n").unwrap();
+        let found = |data: Option<&str>, config: Option<&Path>| {
+            let args = FolderArgs { data: data.map(Into::into), config: config.map(Into::into) };
+            args.folder().unwrap()
+        };
+        assert_eq!(found(None, None), PathBuf::from(DEFAULT_DATA));
+        assert_eq!(found(None, Some(&path)), PathBuf::from("elsewhere"));
+        assert_eq!(found(Some("here"), Some(Path::new("no/such/file.toml"))), PathBuf::from("here"));
     }
 
     #[test]

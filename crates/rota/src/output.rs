@@ -1,6 +1,7 @@
 //! What is printed, and in which form. Documents go to the standard output; everything said about them goes to the
 //! standard error, so that a pipe carries documents alone.
 
+pub(crate) mod progress;
 pub(crate) mod table;
 pub(crate) mod time;
 

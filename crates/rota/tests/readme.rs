@@ -68,9 +68,16 @@ fn every_command_of_the_readme_works() {
     let (said, complained) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{script}\n--- said:\n{said}\n--- complained:\n{complained}");
-    for expected in
-        ["\"waitedMillis\": 200", "pong", "from a script", "nightly report", "local:alice", "local:admin"]
-    {
+    for expected in [
+        "\"waitedMillis\": 200",
+        "pong",
+        "from a script",
+        "nightly report",
+        "local:alice",
+        "local:admin",
+        "\"sound\": true",
+        "\"fileBytes\": ",
+    ] {
         assert!(said.contains(expected), "{expected} is missing in:\n{said}");
     }
 }

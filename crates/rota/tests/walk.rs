@@ -45,6 +45,23 @@ fn a_job_walks_from_the_command_line_to_its_result() {
     drop(rota);
 }
 
+/// Words are indexed behind the writer: what was just submitted is found a moment later.
+#[test]
+fn a_job_is_found_by_words() {
+    let home = home();
+    let _rota = home.up();
+    json(&home.run(&["job", "submit", "noop", "--name", "Nightly report"]));
+    let found = |words: &str| {
+        let list = json(&home.run(&["job", "list", "--text", words]));
+        list["items"].as_array().unwrap().len()
+    };
+    while found("nightly") == 0 {}
+    assert_eq!((found("REPORT night*"), found("night"), found("nightly backup")), (1, 0, 0));
+    let wordless = home.run(&["job", "list", "--text", "!?"]);
+    assert_eq!(code(&wordless), 2);
+    assert!(complaint(&wordless).contains("/text: must hold a word"), "{}", complaint(&wordless));
+}
+
 #[test]
 fn keys_domains_and_users_are_made_and_limited() {
     let home = home();

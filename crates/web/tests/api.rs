@@ -150,6 +150,27 @@ async fn lists_go_by_page_newest_first_and_by_filter() {
 }
 
 #[tokio::test]
+async fn jobs_are_found_by_words_of_their_name() {
+    let stage = stage().await;
+    for name in ["Nightly report", "nightly backup", "report-2"] {
+        stage.post(JOBS, job(name)).await;
+    }
+    let found = async |text: &str| {
+        let page = stage.get(&format!("{JOBS}?text={text}")).await;
+        page.body["items"].as_array().unwrap_or_else(|| panic!("{}", page.body)).len()
+    };
+    assert_eq!(found("NIGHTLY").await, 2);
+    assert_eq!(found("nightly+report").await, 1);
+    assert_eq!(found("night").await, 0);
+    assert_eq!(found("night*").await, 2);
+    for text in ["", "%20", "*", "%21%3F", &"word+".repeat(33)] {
+        let refused = stage.get(&format!("{JOBS}?text={text}")).await;
+        assert_eq!(refused.status, 422, "{text:?}: {}", refused.body);
+        assert_eq!(refused.body["errors"][0]["pointer"], "/text", "{}", refused.body);
+    }
+}
+
+#[tokio::test]
 async fn an_idempotency_key_gives_the_first_answer() {
     let stage = stage().await;
     let send = |body: Value| {

@@ -26,6 +26,10 @@ const SUBMIT_EXAMPLES: &str = r#"Examples:
   echo '{"millis": 200}' | rota job submit wait --payload -
   rota job submit wait --run-at 2030-01-31T08:00:00Z --idempotency-key order-4711"#;
 
+const LIST_EXAMPLES: &str = r#"Examples:
+  rota job list --status FAILED --text "disk full"
+  rota job list --text "night*" --all --output ndjson"#;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
     /// Submit a job; when the command returns, the job is on disk
@@ -39,6 +43,7 @@ pub(crate) enum JobCommand {
         patience: Patience,
     },
     /// List jobs, the newest first
+    #[command(after_help = LIST_EXAMPLES)]
     List(ListArgs),
 }
 
@@ -87,6 +92,9 @@ pub(crate) struct ListArgs {
     /// Only jobs of this name
     #[arg(long)]
     name: Option<String>,
+    /// Only jobs with these words in their name or error; word* is a beginning. New words are found after about a second
+    #[arg(long, value_name = "WORDS")]
+    text: Option<String>,
     /// How many at most
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
@@ -178,6 +186,7 @@ impl ListArgs {
             status: self.status,
             kind: self.kind,
             name: self.name,
+            text: self.text,
             limit: Some(if self.all { LARGEST_PAGE } else { self.limit }),
             cursor: self.cursor,
             ..JobFilter::default()

@@ -2,7 +2,6 @@
 
 mod recover;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -15,7 +14,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::arguments;
-use crate::config::DEFAULT_DATA;
+use crate::config::FolderArgs;
 use crate::exit::Failure;
 use crate::output::table::{self, optional, short, text};
 use crate::output::time::{age, when};
@@ -48,9 +47,8 @@ pub(crate) enum KeyCommand {
     },
     /// Make a new key for the administrator of a stopped Rota, when the last one is lost
     Recover {
-        /// Folder of that Rota
-        #[arg(long, value_name = "DIR", env = "ROTA_DATA", default_value = DEFAULT_DATA)]
-        data: PathBuf,
+        #[command(flatten)]
+        of: FolderArgs,
     },
 }
 
@@ -80,7 +78,7 @@ pub(crate) struct CreateArgs {
 
 pub(crate) async fn run(context: &Context, command: KeyCommand) -> Result<(), Failure> {
     match command {
-        KeyCommand::Recover { data } => recover::run(context, &data).await,
+        KeyCommand::Recover { of } => recover::run(context, &of.folder()?).await,
         KeyCommand::Create(args) => create(context, &context.client()?, args).await,
         KeyCommand::List { of } => {
             let client = context.client()?;

@@ -14,6 +14,8 @@ use rota_model::ids::JobId;
 use rota_model::job::{Job, JobStatus, NewJob};
 use rota_model::time::UnixMillis;
 use rota_store::jobs::JobFilter;
+use rota_store::limits::MAX_WORDS;
+use rota_store::words::Words;
 use serde::Deserialize;
 
 use crate::access::Caller;
@@ -112,6 +114,10 @@ pub(crate) struct JobsQuery {
     kind: Option<String>,
     name: Option<String>,
     section: Option<u32>,
+    /// Words that stand in the job's name or error, all of them, in any case; `word*` is a beginning. A job may be
+    /// found by its words about a second later than it changed.
+    #[param(example = "disk full")]
+    text: Option<String>,
     /// Unix milliseconds; later than this.
     created_after: Option<i64>,
     /// Unix milliseconds; earlier than this.
@@ -135,14 +141,24 @@ pub(crate) async fn list(
     QueryOf(query): QueryOf<JobsQuery>,
 ) -> Result<Json<List<Job>>, Problem> {
     let (limit, after) = (list::limit(query.limit)?, list::cursor(query.cursor.as_deref())?);
+    let text = query.text.map(searched).transpose()?;
     let filter = JobFilter {
         status: query.status,
         kind: query.kind,
         name: query.name,
         section: query.section,
+        text,
         created_after: query.created_after.map(UnixMillis),
         created_before: query.created_before.map(UnixMillis),
     };
     let (jobs, next) = app.desk.list(&domain, &filter, limit, after).await?;
     Ok(Json(List::new(jobs, next.as_ref())))
+}
+
+fn searched(text: String) -> Result<String, Invalid> {
+    match Words::parse(&text).0.len() {
+        1..=MAX_WORDS => Ok(text),
+        0 => Err(Invalid::one("/text", "must hold a word to search for: letters or digits")),
+        count => Err(Invalid::one("/text", format!("may hold {MAX_WORDS} words at most; these are {count}"))),
+    }
 }
