@@ -9,7 +9,7 @@ use rota_store::query::{Filter, Order, Query};
 use rota_store::seam::{Document, Write};
 use rota_store::{Store, sweep};
 use rota_store_sqlite::SqliteStore;
-use rota_store_sqlite::stats::stats;
+use rota_store_sqlite::stats::{Stats, stats};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ const NEWEST: Order = Order { fields: &["metadata.createdAt", "jobNumber"], desc
 pub(super) async fn run(options: &Options) -> Vec<Measurement> {
     let (empty, crowded) = (Stage::new(), Stage::new());
     fill(&crowded.store, options.crowd).await;
-    let mut measurements = sizes(&crowded, options.crowd);
+    let mut measurements = sizes(&crowded, options.crowd).await;
     let crowded = reopen(crowded, &mut measurements);
     measurements.extend(claims(options, &empty.store, &crowded.store).await);
     measurements.extend(pages(options, &crowded.store).await);
@@ -48,8 +48,8 @@ async fn fill(store: &Arc<SqliteStore>, count: u64) {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bytes of a bench")]
-fn sizes(stage: &Stage, count: u64) -> Vec<Measurement> {
-    let stats = stats(stage.folder.path()).unwrap();
+async fn sizes(stage: &Stage, count: u64) -> Vec<Measurement> {
+    let (stats, lag) = indexed(stage).await;
     let jobs = stats.collections.iter().find(|collection| collection.name == "jobs").unwrap();
     let each = |bytes: u64| bytes as f64 / count as f64;
     let text: String = creates(0..1)
@@ -65,9 +65,24 @@ fn sizes(stage: &Stage, count: u64) -> Vec<Measurement> {
         measured("on disk per finished job, the document", each(jobs.document_bytes), "bytes"),
         measured("on disk per finished job, its indexes", each(jobs.index_bytes), "bytes"),
         measured("on disk per finished job, its words", each(stats.text_bytes), "bytes"),
+        measured("the text index is done after the last write by", lag, "s"),
         measured(format!("in memory per document, {count} of them"), memory as f64 / count as f64, "bytes"),
         measured("in memory in all", memory as f64 / 1_048_576.0, "MiB"),
     ]
+}
+
+/// The store once its text index has come to the end, and how long that took.
+async fn indexed(stage: &Stage) -> (Stats, f64) {
+    let began = Instant::now();
+    let (key, mut body) = job(u64::MAX >> 20);
+    body["jobName"] = json!("zanzibar");
+    body["status"] = json!("SUCCESSFUL");
+    stage.store.write(vec![Write::Create { key, body }]).await.unwrap();
+    let by_word = || Query::new(&JOBS, Order::BY_ID).filter(Filter::Text("zanzibar".to_owned()));
+    while stage.store.find(by_word()).await.unwrap().documents.is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    (stats(stage.folder.path()).unwrap(), began.elapsed().as_secs_f64())
 }
 
 /// What this process occupies, caches included.
@@ -128,6 +143,7 @@ async fn pages(options: &Options, store: &Arc<SqliteStore>) -> Vec<Measurement> 
         }
     }
     let first = median(first_page);
+    let waiting = rare_page(options, store).await;
     let began = Instant::now();
     let totals = store.count(query(), Some("status")).await.unwrap();
     let counted = began.elapsed().as_secs_f64() * 1_000_000.0;
@@ -139,8 +155,31 @@ async fn pages(options: &Options, store: &Arc<SqliteStore>) -> Vec<Measurement> 
             "the first",
             first,
         ),
+        beside(measured("the jobs that wait, ten of the oldest", waiting, "us"), "the first", first),
         measured("totals by status", counted, "us"),
     ]
+}
+
+/// Ten jobs that wait, older than all that have ended.
+async fn rare_page(options: &Options, store: &Arc<SqliteStore>) -> f64 {
+    let old = |nth: u64| {
+        let (key, mut body) = job((1 << 44) + nth);
+        body["metadata"]["createdAt"] = json!(nth);
+        Write::Create { key, body }
+    };
+    store.write((0..10).map(old).collect()).await.unwrap();
+    let waiting = || {
+        let mine = Query::new(&JOBS, NEWEST).filter(Filter::Is("domain", json!("default")));
+        mine.filter(Filter::Is("status", json!("QUEUED"))).limit(PAGE)
+    };
+    let mut samples = Vec::new();
+    for _ in 0..options.runs * 20 {
+        let began = Instant::now();
+        let page = store.find(waiting()).await.unwrap();
+        samples.push(began.elapsed().as_secs_f64() * 1_000_000.0);
+        assert_eq!(page.documents.len(), 10);
+    }
+    median(samples)
 }
 
 /// Old jobs leave in slices while somebody else writes: how long does the other wait?
