@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rota_store::collection::JOBS;
+use rota_model::time::UnixMillis;
+use rota_store::collection::{JOBS, USERS};
 use rota_store::query::{Order, Query};
 use rota_store::seam::{Key, Write, Written};
 use rota_store::{Store, StoreError};
@@ -182,4 +183,42 @@ async fn a_check_sees_what_is_wrong() {
             findings.faults
         );
     }
+}
+
+/// What stands apart from a row, a large body or the texts of a list, goes with it, however it goes.
+#[tokio::test]
+async fn nothing_is_left_of_what_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let large = |n: u64| {
+        let Write::Create { key, mut body } = create(n) else { unreachable!() };
+        body.insert("text".to_owned(), json!("x".repeat(50_000)));
+        Write::Create { key, body }
+    };
+    let user = Key::new(&USERS, "local:a");
+    let keys = json!({"hashed_api_key": ["one", "two"]}).as_object().unwrap().clone();
+    let made = store
+        .write(vec![large(1), large(2), Write::Create { key: user.clone(), body: keys.clone() }])
+        .await
+        .unwrap();
+    let version = |nth: usize| match made.get(nth) {
+        Some(Written::Applied(version)) => *version,
+        other => panic!("{other:?}"),
+    };
+    let (first, second) = (Key::new(&JOBS, "00000001"), Key::new(&JOBS, "00000002"));
+    let Write::Create { body: small, .. } = create(2) else { unreachable!() };
+    let hidden = store
+        .write(vec![
+            Write::Delete { key: first.clone(), version: version(0), at: UnixMillis(1) },
+            Write::Replace { key: second.clone(), version: version(1), body: small.clone() },
+            Write::Delete { key: user, version: version(2), at: UnixMillis(1) },
+        ])
+        .await
+        .unwrap();
+    let Some(Written::Applied(version)) = hidden.first() else { panic!("{hidden:?}") };
+    store.write(vec![Write::Purge { key: first, version: *version }]).await.unwrap();
+    assert_eq!(store.read(vec![second]).await.unwrap().remove(0).unwrap().body, small);
+    drop(store);
+    let findings = check(folder.path(), &mut |_| {}).unwrap();
+    assert!(findings.is_sound(), "{:?}", findings.faults);
 }
