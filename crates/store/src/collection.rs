@@ -72,6 +72,18 @@ pub struct Index {
 }
 
 impl Collection {
+    /// What most collections are like.
+    pub const PLAIN: Collection = Collection {
+        name: "",
+        reach: Reach::Installation,
+        fields: &[],
+        indexes: &[],
+        text: &[],
+        counted: &[],
+        deleting: Deleting::AtOnce,
+        kept: Retention::ForEver,
+    };
+
     pub fn field(&self, path: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.path == path)
     }
@@ -149,16 +161,7 @@ mod tests {
 
     #[test]
     fn what_is_declared_elsewhere_is_not_known() {
-        let twin = Collection {
-            name: "jobs",
-            reach: Reach::Installation,
-            fields: &[],
-            indexes: &[],
-            text: &[],
-            counted: &[],
-            deleting: Deleting::AtOnce,
-            kept: Retention::ForEver,
-        };
+        let twin = Collection { name: "jobs", ..Collection::PLAIN };
         assert!(!twin.is_known());
     }
 }

@@ -7,18 +7,6 @@ use super::{Collection, DOMAIN, Deleting, Field, Index, Kind, Reach, Retention};
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What most collections are like.
-const PLAIN: Collection = Collection {
-    name: "",
-    reach: Reach::Installation,
-    fields: &[],
-    indexes: &[],
-    text: &[],
-    counted: &[],
-    deleting: Deleting::AtOnce,
-    kept: Retention::ForEver,
-};
-
 /// An index is paid for at every change of what it holds. So there is none by status as such: what is rare (failures)
 /// has a small index of its own, and what waits or runs is found by the index that claims use.
 pub static JOBS: Collection = Collection {
@@ -57,7 +45,7 @@ pub static JOBS: Collection = Collection {
     text: &["jobName", "result.error"],
     counted: &["domain", "status", "input.type"],
     deleting: Deleting::Hides(HOUR),
-    ..PLAIN
+    ..Collection::PLAIN
 };
 
 const NEWEST: &[&str] = &["domain", "metadata.createdAt", "jobNumber"];
@@ -73,15 +61,18 @@ pub static STATE: Collection = Collection {
         Field::changing("metadata.updatedAt", Kind::Integer),
         Field::changing("metadata.updatedBy", Kind::Keyword),
     ],
-    ..PLAIN
+    ..Collection::PLAIN
 };
 
-pub static USERS: Collection =
-    Collection { name: "users", fields: &[Field::fixed("hashed_api_key", Kind::Keywords)], ..PLAIN };
+pub static USERS: Collection = Collection {
+    name: "users",
+    fields: &[Field::fixed("hashed_api_key", Kind::Keywords)],
+    ..Collection::PLAIN
+};
 
-pub static DOMAINS: Collection = Collection { name: "domains", ..PLAIN };
+pub static DOMAINS: Collection = Collection { name: "domains", ..Collection::PLAIN };
 
-pub static SETTINGS: Collection = Collection { name: "settings", ..PLAIN };
+pub static SETTINGS: Collection = Collection { name: "settings", ..Collection::PLAIN };
 
 pub static TIMERS: Collection = Collection {
     name: "timers",
@@ -96,7 +87,7 @@ pub static TIMERS: Collection = Collection {
     text: &["name"],
     counted: &["status"],
     deleting: Deleting::Hides(HOUR),
-    ..PLAIN
+    ..Collection::PLAIN
 };
 
 pub static EXECUTIONS: Collection = Collection {
@@ -116,7 +107,7 @@ pub static EXECUTIONS: Collection = Collection {
     ],
     counted: &["outcome"],
     deleting: Deleting::Hides(HOUR),
-    ..PLAIN
+    ..Collection::PLAIN
 };
 
 /// Its documents are small and change as a whole.
@@ -128,14 +119,14 @@ pub static PROGRESS: Collection = Collection {
         Field::fixed("next_due", Kind::Date),
     ],
     indexes: &[Index { name: "due", fields: &["next_due"], only: None }],
-    ..PLAIN
+    ..Collection::PLAIN
 };
 
 pub static JOB_TYPES: Collection = Collection {
     name: "job-types",
     fields: &[Field::fixed("domain", Kind::Keyword), Field::fixed("type", Kind::Keyword)],
     indexes: &[Index { name: "of_domain", fields: &["domain", "type"], only: None }],
-    ..PLAIN
+    ..Collection::PLAIN
 };
 
 pub static LOGS: Collection = Collection {
@@ -154,7 +145,7 @@ pub static LOGS: Collection = Collection {
     ],
     text: &["title", "message"],
     kept: Retention::For { since: "metadata.createdAt", span: DAY.saturating_mul(30) },
-    ..PLAIN
+    ..Collection::PLAIN
 };
 
 pub static METRICS: Collection = Collection {
@@ -162,7 +153,7 @@ pub static METRICS: Collection = Collection {
     fields: &[Field::fixed("bucketStart", Kind::Date)],
     indexes: &[Index { name: "by_time", fields: &["bucketStart"], only: None }],
     kept: Retention::For { since: "bucketStart", span: DAY.saturating_mul(7) },
-    ..PLAIN
+    ..Collection::PLAIN
 };
 
 /// Every collection there is.

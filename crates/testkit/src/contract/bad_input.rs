@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rota_model::time::UnixMillis;
-use rota_store::collection::{Collection, Deleting, EXECUTIONS, JOBS, Reach, Retention, TIMERS, USERS};
+use rota_store::collection::{Collection, Deleting, EXECUTIONS, JOBS, TIMERS, USERS};
 use rota_store::limits::{
     MAX_BATCH, MAX_BODY_BYTES, MAX_ID_BYTES, MAX_KEYS, MAX_KEYWORD_BYTES, MAX_PAGE, MAX_QUERIES, MAX_VALUES,
     MAX_WORDS,
@@ -21,28 +21,11 @@ use super::patience::{caught_up, eventually};
 use super::verbs::{applied, fill, ids, read, refusal, total};
 
 /// A collection that no store knows.
-static STRANGE: Collection = Collection {
-    name: "strange",
-    reach: Reach::Installation,
-    fields: &[],
-    indexes: &[],
-    text: &[],
-    counted: &[],
-    deleting: Deleting::AtOnce,
-    kept: Retention::ForEver,
-};
+static STRANGE: Collection = Collection { name: "strange", ..Collection::PLAIN };
 
 /// Another that has the name of one that they know.
-static NAMESAKE: Collection = Collection {
-    name: "users",
-    reach: Reach::Installation,
-    fields: &[],
-    indexes: &[],
-    text: &[],
-    counted: &[],
-    deleting: Deleting::Hides(Duration::ZERO),
-    kept: Retention::ForEver,
-};
+static NAMESAKE: Collection =
+    Collection { name: "users", deleting: Deleting::Hides(Duration::ZERO), ..Collection::PLAIN };
 
 /// Each is refused for a reason that names the thing, and takes its whole batch with it.
 async fn refuses(store: &Subject, wrong: Vec<(Write, &str)>) {
