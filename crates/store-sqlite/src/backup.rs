@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rota_store::StoreError;
+use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags};
 
 use crate::holder::Holder;
 use crate::text::companion;
@@ -31,14 +31,62 @@ pub type Report<'a> = &'a mut dyn FnMut(Progress);
 /// Copies the store in a folder to a new file.
 pub fn backup(folder: &Path, to: &Path, report: Report<'_>) -> Result<(), StoreError> {
     let what = format!("back up to {}", to.display());
-    if to.exists() {
+    if to.is_dir() {
+        return Err(StoreError::refused(what, "it is a folder; name a file in it"));
+    }
+    if fs::symlink_metadata(to).is_ok() {
         return Err(StoreError::refused(what, "there is such a file; choose another name"));
     }
     let source = file::open_guest(&folder.join(FILE))?;
-    let partial = companion(to, ".partial");
-    copy(&source, &partial, report, &what)?;
-    let put = fs::rename(&partial, to).and_then(|()| sync_folder_of(to));
-    put.map_err(|error| StoreError::unavailable(what, error))
+    let partial = Partial::make(to).map_err(|error| StoreError::unavailable(&what, error))?;
+    copy(&source, &partial.0, report, &what)?;
+    must_be_whole(
+        &file::open_alone(&partial.0, &what)?,
+        &what,
+        "the store is damaged, see `rota store check`",
+    )?;
+    // A second name, which fails if somebody else made a file of that name meanwhile.
+    match fs::hard_link(&partial.0, to).and_then(|()| sync_folder_of(to)) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(StoreError::refused(what, "there is such a file by now; choose another name"))
+        }
+        put => put.map_err(|error| StoreError::unavailable(what, error)),
+    }
+}
+
+/// A file that no other backup writes to, until the copy in it is whole. It is gone with this.
+struct Partial(PathBuf);
+
+impl Partial {
+    fn make(to: &Path) -> io::Result<Self> {
+        for nth in 0_u32.. {
+            let path = companion(to, &format!(".partial-{}-{nth}", std::process::id()));
+            match File::create_new(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|_| Self(path)),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        for end in ["", "-journal"] {
+            let _ = fs::remove_file(companion(&self.0, end));
+        }
+    }
+}
+
+/// Whether a file can be restored; none of it is changed.
+pub fn look_at(backup: &Path) -> Result<(), StoreError> {
+    open_backup(backup).map(|_| ())
+}
+
+fn must_be_whole(connection: &Connection, what: &str, otherwise: &str) -> Result<(), StoreError> {
+    let whole = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    let whole = whole.unwrap_or_else(|error| error.to_string());
+    if whole == "ok" { Ok(()) } else { Err(StoreError::refused(what, format!("{otherwise}: {whole}"))) }
 }
 
 /// What restoring did with what was there before.
@@ -86,24 +134,12 @@ fn open_backup(from: &Path) -> Result<Connection, StoreError> {
     let what = format!("open {}", from.display());
     file::must_be_ours(from, &what)?;
     // Beside a store that was copied or is in use lies a log, and what was written last is only there.
-    let source =
-        if companion(from, "-wal").exists() { file::open_guest(from)? } else { open_alone(from, &what)? };
-    let whole = source.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
-    let whole = whole.unwrap_or_else(|error| error.to_string());
-    if whole != "ok" {
-        return Err(StoreError::refused(what, format!("the backup is damaged: {whole}")));
-    }
-    Ok(source)
-}
-
-/// A backup is looked at as it is: nothing is written beside it, it may lie on a medium that cannot be written.
-fn open_alone(from: &Path, what: &str) -> Result<Connection, StoreError> {
-    let path = from.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let opened = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags);
-    let source = opened.map_err(unavailable(what))?;
-    file::recognise(&source, what)?;
+    let source = if companion(from, "-wal").exists() {
+        file::open_guest(from)?
+    } else {
+        file::open_alone(from, &what)?
+    };
+    must_be_whole(&source, &what, "the backup is damaged")?;
     Ok(source)
 }
 
@@ -149,16 +185,26 @@ fn copy_pages(source: &Connection, to: &Path, report: Report<'_>) -> rusqlite::R
 fn go_on_with_other_versions(file: &Path) -> rusqlite::Result<()> {
     const FAR: i64 = 1 << 40;
     let connection = Connection::open(file)?;
-    connection.execute("UPDATE sequences SET next = next + ? WHERE name = 'versions'", [FAR])?;
+    // By chance too: the same backup may be restored twice.
+    connection.execute(
+        "INSERT INTO sequences (name, next) VALUES ('versions', ?1 + abs(random() % ?1))
+         ON CONFLICT (name) DO UPDATE SET next = next + excluded.next",
+        [FAR],
+    )?;
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     connection.close().map_err(|(_, error)| error)
 }
 
-/// The old file with all that belongs to it, in one file if it can still be read. Its log goes first, even if the file is
+/// The old file with all that belongs to it, in one file if it can still be read. Its log goes too, even if the file is
 /// gone: beside another file it would be taken for that one's.
 fn set_aside(target: &Path, is_there: bool, kept: &Path) -> io::Result<()> {
     if is_there && let Ok(old) = Connection::open(target) {
         let _ = old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+    if is_there {
+        // Both names for a moment, so that there is never none.
+        let copied = || fs::copy(target, kept).and_then(|_| File::open(kept)?.sync_all());
+        fs::hard_link(target, kept).or_else(|_| copied())?;
     }
     for end in ["-wal", "-shm"] {
         match fs::rename(companion(target, end), companion(kept, end)) {
@@ -166,11 +212,7 @@ fn set_aside(target: &Path, is_there: bool, kept: &Path) -> io::Result<()> {
             _ => {}
         }
     }
-    if !is_there {
-        return Ok(());
-    }
-    // Both names for a moment, so that there is never none.
-    fs::hard_link(target, kept).or_else(|_| fs::copy(target, kept).map(|_| ()))
+    Ok(())
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

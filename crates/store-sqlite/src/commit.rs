@@ -13,7 +13,7 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params, params_from_iter};
 
 use crate::counts::Totals;
-use crate::prepared::Prepared;
+use crate::prepared::{Prepared, has_words};
 use crate::row::{RawDocument, Row, columns_of, from_column, key_in};
 use crate::rows::{Head, Rows};
 use crate::select::{self, order_columns};
@@ -72,7 +72,6 @@ impl<'a> Commit<'a> {
         for write in batch {
             let version = self.next_version()?;
             let hint = Hint { key: write.key().clone(), is_new: write.is_new() };
-            self.show_domain(&hint.key)?;
             let written = match write {
                 Prepared::Create { key, row } if !self.claims && !self.sheet.has(&key) => {
                     self.insert(&key, &row, version)?
@@ -80,6 +79,9 @@ impl<'a> Commit<'a> {
                 write => self.sheet.apply(&mut self.rows, &mut self.memory.totals, write, version)?,
             };
             if matches!(written, Written::Applied(_)) {
+                if hint.is_new {
+                    self.show_domain(&hint.key)?;
+                }
                 self.hints.push(hint);
             }
             answers.push(written);
@@ -117,6 +119,7 @@ impl<'a> Commit<'a> {
 
     pub(crate) fn claim(&mut self, claim: &Claim) -> Result<Vec<RawDocument>, StoreError> {
         let collection = claim.collection;
+        let has_words = has_words(collection, &claim.fields());
         let set = columns_of(collection, claim.fields());
         let place = |path: &str| collection.fields.iter().position(|field| field.path == path);
         let counter = claim.add_one.and_then(place);
@@ -133,7 +136,7 @@ impl<'a> Commit<'a> {
                 let mut columns = set.clone();
                 columns.extend(counter.map(|nth| (nth, SqlValue::Integer(document.add_one(nth)))));
                 document.set(&columns);
-                self.sheet.change_found(&document.key, stored, columns, document.version);
+                self.sheet.change_found(&document.key, stored, columns, has_words, document.version);
                 self.hints.push(Hint { key: document.key.clone(), is_new: false });
                 claimed.push(document);
             }

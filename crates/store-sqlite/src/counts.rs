@@ -185,7 +185,7 @@ fn prefix(wanted: &[(usize, Vec<Value>)]) -> String {
         [only] if *nth == 0 => Some(only),
         _ => None,
     });
-    first.map(|value| format!("[{value},")).unwrap_or_default()
+    first.map(|value| format!("[{value}")).unwrap_or_default()
 }
 
 /// The totals of a collection whose keys begin like this.

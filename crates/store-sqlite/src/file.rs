@@ -1,13 +1,19 @@
 //! The file: whether it is ours, how it is opened, and how it is made.
 
+mod log;
+
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rota_store::StoreError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use self::log::{Log, number_at};
+use crate::text::companion;
 use crate::{schema, unavailable, upgrade};
 
 /// Opens the file for writing, makes it if it is new and brings it up to date if it is old. A file that is not Rota's is
@@ -17,11 +23,13 @@ pub(crate) fn open(file: &Path) -> Result<Connection, StoreError> {
     recognise_head(file, &what)?;
     make_private(file).map_err(|error| StoreError::unavailable(&what, error))?;
     let mut connection = Connection::open(file).map_err(unavailable(&what))?;
+    leave_log_alone(&connection, true).map_err(unavailable(&what))?;
     if is_blank(&connection) {
         set_up(&connection).map_err(unavailable(&what))?;
     }
     let version = recognise(&connection, &what)?;
     configure(&connection).map_err(unavailable(&what))?;
+    leave_log_alone(&connection, false).map_err(unavailable(&what))?;
     if version < schema::VERSION {
         tracing::info!(from = version, to = schema::VERSION, "bringing the tables up to date");
         upgrade::run(&mut connection).map_err(unavailable(&format!("upgrade {}", file.display())))?;
@@ -33,12 +41,17 @@ pub(crate) fn open(file: &Path) -> Result<Connection, StoreError> {
 pub(crate) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
     let what = format!("open {}", file.display());
     let failed = unavailable(&what);
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags).map_err(&failed)?;
     connection.busy_timeout(BUSY).map_err(&failed)?;
     keep_statements(&connection).map_err(&failed)?;
     Ok(connection)
+}
+
+/// Whether closing the file leaves its log of writes beside it. Otherwise whoever closes it last puts the log into it,
+/// which those who only look must not do, nor those who find that it is not theirs.
+fn leave_log_alone(connection: &Connection, alone: bool) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, alone).map(|_| ())
 }
 
 /// Readers wait for nobody, except while another process that closes the file is cleaning up.
@@ -52,14 +65,61 @@ pub(crate) fn open_guest(file: &Path) -> Result<Connection, StoreError> {
     // Not read-only: whoever reads a log of writes must be able to map its index, and to make it if nobody has it open.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags).map_err(&failed)?;
+    leave_log_alone(&connection, true).map_err(&failed)?;
     connection.busy_timeout(BUSY).map_err(&failed)?;
     connection.pragma_update(None, "query_only", true).map_err(&failed)?;
-    recognise(&connection, &what)?;
+    match recognise(&connection, &what) {
+        // Whoever may only read can still look at a file that nobody has open.
+        Err(StoreError::Unavailable { .. }) if !companion(file, "-wal").exists() => open_alone(file, &what),
+        recognised => recognised.map(|_| connection),
+    }
+}
+
+/// Opens a file as it is: nothing is written beside it, it may lie on a medium that cannot be written.
+pub(crate) fn open_alone(file: &Path, what: &str) -> Result<Connection, StoreError> {
+    let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags);
+    let connection = opened.map_err(unavailable(what))?;
+    recognise(&connection, what)?;
     Ok(connection)
+}
+
+/// The files that this process has open as stores. Opening one of them past SQLite, and closing it again, would drop the
+/// locks that the process holds on it: that is how POSIX has it.
+static IN_USE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Says that this process has a file open, until it is dropped.
+pub(crate) struct InUse(PathBuf);
+
+impl InUse {
+    pub(crate) fn mark(file: &Path) -> Self {
+        let name = whole_name(file);
+        files_in_use().insert(name.clone());
+        Self(name)
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        files_in_use().remove(&self.0);
+    }
+}
+
+fn files_in_use() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn whole_name(file: &Path) -> PathBuf {
+    file.canonicalize().unwrap_or_else(|_| file.to_owned())
 }
 
 /// Refuses what is not there, or not a store of Rota, as far as its first bytes tell.
 pub(crate) fn must_be_ours(file: &Path, what: &str) -> Result<(), StoreError> {
+    if files_in_use().contains(&whole_name(file)) {
+        return Ok(());
+    }
     match fs::metadata(file) {
         Ok(found) if found.is_file() && found.len() > 0 => recognise_head(file, what),
         Ok(_) => Err(StoreError::refused(what, "it is not a store of Rota")),
@@ -92,23 +152,16 @@ fn recognise_head(file: &Path, what: &str) -> Result<(), StoreError> {
         1 => 65_536,
         bytes => bytes,
     };
-    let expected = page_bytes * u64::from(number_at(&head, 28));
-    // While there is a log of writes, the head may be ahead of the rest.
-    if length < expected && !has_log(file) {
+    let log = Log::read(&companion(file, "-wal")).map_err(|error| StoreError::unavailable(what, error))?;
+    let pages = log.as_ref().and_then(|log| log.page_count).unwrap_or(number_at(&head, 28));
+    let there = u32::try_from(length / page_bytes.max(1)).unwrap_or(u32::MAX);
+    // What the file lacks at its end may be in the log of writes.
+    let lacks = |page: u32| !log.as_ref().is_some_and(|log| log.has(page));
+    if (there.saturating_add(1)..=pages).any(lacks) {
+        let expected = page_bytes * u64::from(pages);
         return refuse(format!("it is cut short: {length} bytes of {expected} are there. Restore a backup"));
     }
     Ok(())
-}
-
-fn number_at(head: &[u8; 100], at: usize) -> u32 {
-    let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
-    u32::from_be_bytes(bytes)
-}
-
-fn has_log(file: &Path) -> bool {
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }
 
 /// Whether there is nothing in the file, or only what a process left that died while making it.
@@ -144,16 +197,30 @@ pub(crate) fn recognise(connection: &Connection, what: &str) -> Result<i64, Stor
                 "it is a database of another program; it was left untouched",
             ));
         }
-        Err(error) => return Err(StoreError::refused(what, format!("it is not a store of Rota ({error})"))),
+        Err(error) => return Err(unreadable(error, what)),
     }
     match number("user_version") {
         Ok(version @ 1..=schema::VERSION) => Ok(version),
+        Ok(0) => Err(StoreError::refused(what, "it is not a store of Rota; it was left untouched")),
         Ok(newer) => {
             let why =
                 format!("its schema {newer} is newer than {}, the newest this Rota knows", schema::VERSION);
             Err(StoreError::refused(what, format!("{why}: use a newer Rota")))
         }
-        Err(error) => Err(unavailable(what)(error)),
+        Err(error) => Err(unreadable(error, what)),
+    }
+}
+
+fn unreadable(error: rusqlite::Error, what: &str) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::refused(
+            what,
+            format!("it is damaged ({error}); it was left untouched. Restore a backup"),
+        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
+            StoreError::unavailable(what, format!("{error}: Rota must be able to write in its folder"))
+        }
+        _ => unavailable(what)(error),
     }
 }
 

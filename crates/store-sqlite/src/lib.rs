@@ -42,6 +42,7 @@ use rota_store::query::{Page, Query};
 use rota_store::seam::{Claim, Document, Key, Promises, Store, Tally, Write, Written};
 use rota_store::{StoreError, limits};
 
+use crate::file::InUse;
 use crate::holder::Holder;
 use crate::reader::Readers;
 use crate::row::RawDocument;
@@ -61,6 +62,7 @@ pub struct SqliteStore {
     _text: TextIndex,
     writer: Writer,
     hints: HintSender,
+    _in_use: InUse,
     /// Kept until the store is closed: the lock on the folder.
     _holder: Holder,
 }
@@ -69,17 +71,21 @@ impl SqliteStore {
     /// Opens the store in a folder, making both if they are not there. The holder's lock comes first: nothing is
     /// touched before it is ours.
     pub fn open(folder: &Path, holder: Holder) -> Result<Self, StoreError> {
+        // Whole, so that no name means anything else to SQLite.
+        let folder =
+            std::path::absolute(folder).map_err(|error| StoreError::unavailable("open the folder", error))?;
         let file = folder.join(FILE);
         let connection = file::open(&file)?;
+        let in_use = InUse::mark(&file);
         let hints = HintSender::default();
         let text = text::open(&file)?;
         let writer = Writer::start(connection, hints.clone(), text.bell())?;
         let text = text.start(writer.forgetter())?;
         let readers = Readers::open(&file)?;
-        Ok(Self { _text: text, writer, readers, hints, _holder: holder })
+        Ok(Self { _text: text, writer, readers, hints, _in_use: in_use, _holder: holder })
     }
 
-    /// Writes portion after portion: while one is on its way to the disk, the next is handed over.
+    /// Writes portion after portion: the next is handed over when the one before is on disk, so that others come between.
     async fn write_in_portions(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
         let mut answers = Vec::with_capacity(batch.len());
         let mut under_way: Option<Pending<Vec<Written>>> = None;
@@ -147,5 +153,9 @@ impl Store for SqliteStore {
 
 /// What SQLite says, in the words of the seam: nothing happened, unless the commit itself failed.
 fn unavailable(what: &str) -> impl Fn(rusqlite::Error) -> StoreError + use<'_> {
-    move |error| StoreError::unavailable(what, error)
+    move |error| match &error {
+        // Without the whole text of the statement.
+        rusqlite::Error::SqlInputError { msg, .. } => StoreError::unavailable(what, msg),
+        _ => StoreError::unavailable(what, error),
+    }
 }

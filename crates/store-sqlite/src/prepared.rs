@@ -68,7 +68,7 @@ impl Prepared {
 
 /// Whether a change brings words that are searched. One that only takes words away need not be told to the text index:
 /// whoever finds the document by a word that it no longer has sees so, and leaves it out.
-fn has_words(collection: &Collection, fields: &Fields) -> bool {
+pub(crate) fn has_words(collection: &Collection, fields: &Fields) -> bool {
     let brings = |path: &str| {
         fields.iter().any(|(field, value)| match path.strip_prefix(field) {
             Some("") => value.is_string(),

@@ -75,11 +75,22 @@ impl Readers {
             let _permit = permit;
             let connection = lock(&free).pop();
             let connection = connection.ok_or_else(|| closed("no connection is free"))?;
-            let answer = work(&connection);
-            lock(&free).push(connection);
-            answer
+            let lent = Lent { connection: Some(connection), free };
+            lent.connection.as_ref().map_or_else(|| Err(closed("no connection is free")), work)
         });
         task.await.map_err(|error| StoreError::unavailable("read", error))?
+    }
+}
+
+/// A connection that goes back when this is dropped, even if the work with it panics.
+struct Lent {
+    connection: Option<Connection>,
+    free: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        lock(&self.free).extend(self.connection.take());
     }
 }
 
@@ -161,7 +172,7 @@ fn list(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Foun
 /// Documents in a rare state, such as those that wait among a million that have ended, are sorted faster than looked for:
 /// the totals tell whether they are rare. Where they are not, any order meets enough of them.
 fn index_for(connection: &Connection, query: &Query) -> rusqlite::Result<Option<&'static Index>> {
-    let Some((index, gives_order)) = select::guarded_index(query) else { return Ok(None) };
+    let Some((index, gives_order)) = select::best_index(query) else { return Ok(None) };
     if gives_order {
         return Ok(Some(index));
     }

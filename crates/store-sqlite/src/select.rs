@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use rota_store::collection::{Collection, Index, Kind};
+use rota_store::collection::{Collection, DOMAIN, Index, Kind};
 use rota_store::query::{Filter, Query};
 use rota_store::words::Words;
 use rusqlite::types::Value as SqlValue;
@@ -28,22 +28,32 @@ pub(crate) fn order_columns(query: &Query) -> Vec<String> {
     columns
 }
 
-/// An index over the documents in a state that the query asks for, and whether it gives them in the order asked for.
-pub(crate) fn guarded_index(query: &Query) -> Option<(&'static Index, bool)> {
+/// The index that suits a query best, and whether it gives the documents in the order asked for. SQLite would rather walk
+/// through all of them in the order of their ids.
+pub(crate) fn best_index(query: &Query) -> Option<(&'static Index, bool)> {
     if query.hidden_before.is_some() {
         return None;
     }
-    let asks =
-        |path: &str| query.filters.iter().find(|filter| matches!(filter, Filter::Is(of, _) if *of == path));
-    let is_asked = |(path, value): (&str, &str)| {
-        asks(path).is_some_and(|filter| matches!(filter, Filter::Is(_, is) if is == value))
+    let value = |path: &str| {
+        query.filters.iter().find_map(|filter| match filter {
+            Filter::Is(of, value) if *of == path => Some(value),
+            _ => None,
+        })
     };
-    let gives_order = |index: &Index| {
+    let is_asked = |path: &str| value(path).is_some() || (path == DOMAIN && query.domain.is_some());
+    let suits = |index: &'static Index| {
+        let is_guarded = match index.only {
+            Some((path, guard)) if value(path).is_some_and(|value| value == guard) => true,
+            Some(_) => return None,
+            None => false,
+        };
         let rest = index.fields.strip_suffix(query.order.fields);
-        rest.is_some_and(|rest| rest.iter().all(|path| asks(path).is_some()))
+        let asked = rest.filter(|rest| rest.iter().all(|path| is_asked(path)));
+        let orders = asked.is_some_and(|rest| !rest.is_empty() || !query.order.fields.is_empty());
+        (orders || is_guarded).then_some((index, orders, (orders, is_guarded, asked.map_or(0, <[_]>::len))))
     };
-    let guarded = query.collection.indexes.iter().filter(|index| index.only.is_some_and(is_asked));
-    guarded.map(|index| (index, gives_order(index))).max_by_key(|(_, gives_order)| *gives_order)
+    let best = query.collection.indexes.iter().filter_map(suits).max_by_key(|(_, _, rank)| *rank);
+    best.map(|(index, orders, _)| (index, orders))
 }
 
 /// The statements whose answers, one after the other, are the list. Each takes a limit as its last value, which is left
@@ -156,7 +166,9 @@ fn condition(collection: &Collection, filter: &Filter, statement: &mut Statement
             values.push(to_sql(value));
         }
         (Filter::In(_, wanted), several) => {
-            let holes = vec!["?"; wanted.len()].join(", ");
+            // What is equal to nothing is still a comparison: SQLite would leave out an empty list, and with it the index.
+            let holes =
+                if wanted.is_empty() { "NULL".to_owned() } else { vec!["?"; wanted.len()].join(", ") };
             let _ = match several {
                 Some(texts) => write!(text, " AND pk IN (SELECT pk FROM {texts} WHERE value IN ({holes}))"),
                 None => write!(text, " AND {name} IN ({holes})"),

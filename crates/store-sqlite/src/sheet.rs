@@ -121,6 +121,7 @@ impl Sheet {
         key: &Key,
         stored: Option<Stored>,
         columns: Columns,
+        has_words: bool,
         next: Version,
     ) {
         let nth = match self.place(key) {
@@ -128,7 +129,7 @@ impl Sheet {
             None => self.add(key.clone(), stored),
         };
         if let Some(line) = self.lines.get_mut(nth) {
-            line.change(columns, false, next);
+            line.change(columns, has_words, next);
             line.is_changed = true;
         }
     }

@@ -106,16 +106,27 @@ pub(crate) fn open(documents: &Path) -> Result<Opened, StoreError> {
     let name = name.map_err(unavailable("open the text index"))?;
     let index = match open_index(&path, &name) {
         Ok(Some(index)) => index,
+        Err(error) if is_passing(&error) => return Err(unavailable("open the text index")(error)),
         Ok(None) | Err(_) => make_anew(&path, &name)?,
     };
     let (signals, inbox) = sync_channel(1);
     Ok(Opened { work: Work { documents: reader, index }, signals, inbox })
 }
 
+/// Whether an error says nothing about the index itself.
+fn is_passing(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{
+        CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, PermissionDenied, ReadOnly,
+    };
+    let code = error.sqlite_error_code();
+    matches!(code, Some(CannotOpen | DatabaseBusy | DatabaseLocked | DiskFull | PermissionDenied | ReadOnly))
+}
+
 /// Whoever searches has the index at hand under the name `text`.
 pub(crate) fn attach(connection: &Connection, documents: &Path) -> Result<(), StoreError> {
-    let path = documents.with_file_name(FILE);
-    let attached = connection.execute("ATTACH ? AS text", [path.to_string_lossy()]);
+    // As bytes: a path need not be a text.
+    let path = documents.with_file_name(FILE).into_os_string().into_encoded_bytes();
+    let attached = connection.execute("ATTACH ? AS text", [path]);
     attached.map(|_| ()).map_err(unavailable("open the text index"))
 }
 
@@ -149,6 +160,10 @@ fn open_index(path: &Path, name: &str) -> rusqlite::Result<Option<Connection>> {
         return Ok(None);
     }
     let of: String = index.query_row("SELECT value FROM facts WHERE name = 'file'", [], |row| row.get(0))?;
+    for words in searched().map(crate::select::index) {
+        let touch = format!("SELECT count(*) FROM {words} WHERE {words} MATCH '\"a\"'");
+        index.query_row(&touch, [], |_| Ok(()))?;
+    }
     Ok((of == name).then_some(index))
 }
 
@@ -170,10 +185,10 @@ fn make_anew(path: &Path, name: &str) -> Result<Connection, StoreError> {
     make().map_err(|error: rusqlite::Error| failed(error.to_string()))
 }
 
-/// What is lost with power is indexed again: how far the index got is written with it.
+/// How far the index got is written with it, and is on disk before a note is let go of.
 fn configure(index: &Connection) -> rusqlite::Result<()> {
     index.pragma_update(None, "journal_mode", "WAL")?;
-    index.pragma_update(None, "synchronous", "NORMAL")
+    index.pragma_update(None, "synchronous", "FULL")
 }
 
 /// Words alone, without their places or the text: they were divided before, so spaces are all that is left to divide at.
@@ -205,29 +220,27 @@ impl Work {
         // At the start there may be documents that the process before did not come to.
         let mut pause = Duration::ZERO;
         loop {
-            match inbox.recv_timeout(pause) {
-                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Signal::Changed) => {
-                    pause = pause.clamp(GATHER, RETRY);
-                    continue;
+            // However often it is told that there is more, it does not wait longer.
+            let end = stopwatch() + pause;
+            loop {
+                match inbox.recv_timeout(end.saturating_duration_since(stopwatch())) {
+                    Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                    Ok(Signal::Changed) => {}
+                    Err(RecvTimeoutError::Timeout) => break,
                 }
-                Err(RecvTimeoutError::Timeout) => {}
             }
             let began = stopwatch();
             pause = match self.catch_up(forget) {
                 Ok(true) => began.elapsed() * 3,
-                Ok(false) => Duration::MAX,
+                Ok(false) => match inbox.recv() {
+                    Ok(Signal::Changed) => GATHER,
+                    Ok(Signal::Stop) | Err(_) => return,
+                },
                 Err(error) => {
                     tracing::warn!(%error, "words cannot be indexed; trying again");
                     RETRY
                 }
             };
-            if pause == Duration::MAX {
-                match inbox.recv() {
-                    Ok(Signal::Changed) => pause = GATHER,
-                    Ok(Signal::Stop) | Err(_) => return,
-                }
-            }
         }
     }
 

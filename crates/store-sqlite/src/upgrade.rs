@@ -8,7 +8,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use serde_json::Value;
 
-use crate::statements::{column, keywords_table, table};
+use crate::statements::{body, column, keywords_table, large_table, quoted, table};
 use crate::{counts, file, schema};
 
 pub(crate) fn run(connection: &mut Connection) -> rusqlite::Result<()> {
@@ -51,11 +51,19 @@ fn is_there(upgrade: &Transaction<'_>, name: &str) -> rusqlite::Result<bool> {
 
 /// Views and indexes hold nothing of their own.
 fn drop_what_is_derived(upgrade: &Transaction<'_>) -> rusqlite::Result<()> {
-    let query = "SELECT 'DROP ' || type || ' ' || '\"' || replace(name, '\"', '\"\"') || '\"'
-        FROM sqlite_schema WHERE type = 'view' OR (type = 'index' AND sql IS NOT NULL)";
-    let drops: Vec<String> =
-        upgrade.prepare(query)?.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    drops.iter().try_for_each(|drop| upgrade.execute_batch(drop))
+    let query =
+        "SELECT type, name FROM sqlite_schema WHERE type = 'view' OR (type = 'index' AND sql IS NOT NULL)";
+    let found: Vec<(String, String)> = upgrade
+        .prepare(query)?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    // What an operator made stays.
+    let is_ours = |name: &str| {
+        let rest = ALL.iter().filter_map(|collection| name.strip_prefix(collection.name));
+        rest.into_iter().any(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+    };
+    let mut ours = found.iter().filter(|(_, name)| is_ours(name));
+    ours.try_for_each(|(kind, name)| upgrade.execute_batch(&format!("DROP {kind} {}", quoted(name))))
 }
 
 fn add_columns(upgrade: &Transaction<'_>, collection: &Collection) -> rusqlite::Result<()> {
@@ -79,21 +87,26 @@ fn add_columns(upgrade: &Transaction<'_>, collection: &Collection) -> rusqlite::
 }
 
 fn fill_column(upgrade: &Transaction<'_>, collection: &Collection, field: &Field) -> rusqlite::Result<()> {
-    let path = format!("'$.{}'", field.path);
+    let (path, body) = (format!("'$.{}'", field.path), body(collection));
     let value = match field.kind {
-        Kind::Keyword | Kind::Integer => format!("json_extract(body, {path})"),
-        Kind::Keywords | Kind::Json => format!("body -> {path}"),
-        Kind::Date => format!("instant_millis(body -> {path})"),
+        Kind::Keyword | Kind::Integer => format!("json_extract({body}, {path})"),
+        Kind::Keywords | Kind::Json => format!("({body}) -> {path}"),
+        Kind::Date => format!("instant_millis(({body}) -> {path})"),
     };
-    let taken = if field.changes { format!(", body = json_remove(body, {path})") } else { String::new() };
-    let fill = format!("UPDATE {} SET {} = {value}{taken}", table(collection), column(field.path));
-    upgrade.execute_batch(&fill)
+    upgrade.execute_batch(&format!("UPDATE {} SET {} = {value}", table(collection), column(field.path)))?;
+    let bodies: &[String] = if field.changes { &[table(collection), large_table(collection)] } else { &[] };
+    bodies.iter().try_for_each(|bodies| {
+        upgrade
+            .execute_batch(&format!("UPDATE {bodies} SET body = json_remove(body, {path}) WHERE body <> ''"))
+    })
 }
 
 fn fill_keywords(upgrade: &Transaction<'_>, collection: &Collection) -> rusqlite::Result<()> {
     for field in collection.fields.iter().filter(|field| field.kind == Kind::Keywords) {
         let (texts, rows) = (keywords_table(collection, field.path), table(collection));
         let name = column(field.path);
+        // A list without texts is no value.
+        upgrade.execute_batch(&format!("UPDATE {rows} SET {name} = NULL WHERE {name} IN ('[]', 'null')"))?;
         upgrade.execute_batch(&format!(
             "DELETE FROM {texts}; INSERT OR IGNORE INTO {texts} (value, pk)
              SELECT each.value, {rows}.pk FROM {rows}, json_each({rows}.{name}) AS each WHERE {rows}.{name} IS NOT NULL"

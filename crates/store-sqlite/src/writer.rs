@@ -227,7 +227,9 @@ fn apply(request: Request, commit: &mut Commit<'_>) -> Option<Answer> {
             Some(answer(reply, commit, |commit| commit.numbers(name, n).map_err(unavailable("take numbers"))))
         }
         Request::ForgetWords(seq) => {
-            if let Err(error) = commit.forget_words(seq) {
+            if commit.failure.is_none()
+                && let Err(error) = commit.forget_words(seq)
+            {
                 commit.failure.get_or_insert(unavailable("write")(error));
             }
             None

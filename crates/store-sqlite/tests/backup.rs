@@ -11,7 +11,7 @@ use rota_store::collection::{JOBS, USERS};
 use rota_store::query::{Order, Query};
 use rota_store::seam::{Key, Write, Written};
 use rota_store::{Store, StoreError};
-use rota_store_sqlite::backup::{Progress, Restored, backup, restore};
+use rota_store_sqlite::backup::{Progress, Restored, backup, look_at, restore};
 use rota_store_sqlite::check::check;
 use rota_store_sqlite::holder::Holder;
 use rota_store_sqlite::stats::stats;
@@ -221,4 +221,79 @@ async fn nothing_is_left_of_what_is_gone() {
     drop(store);
     let findings = check(folder.path(), &mut |_| {}).unwrap();
     assert!(findings.is_sound(), "{:?}", findings.faults);
+}
+
+/// The same backup restored twice goes on with other versions each time.
+#[tokio::test]
+async fn two_lives_of_one_backup_share_no_version() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("rota.backup");
+    let store = open(&place.path().join("data"));
+    backup(&place.path().join("data"), &file, &mut |_| {}).unwrap();
+    drop(store);
+    let mut versions = Vec::new();
+    for life in ["one", "two"] {
+        let folder = place.path().join(life);
+        restore(&folder, &holder(&folder), &file, false, "now", &mut |_| {}).unwrap();
+        let written = open(&folder).write(vec![create(1)]).await.unwrap();
+        let Some(Written::Applied(version)) = written.first() else { panic!("{written:?}") };
+        versions.push(version.0);
+    }
+    let apart = versions[0].abs_diff(versions[1]);
+    assert!(apart > 1_000_000 && versions.iter().all(|version| *version > 1 << 40), "{versions:?}");
+}
+
+/// Several at once under one name: one of them makes the file, and it is whole.
+#[tokio::test]
+async fn backups_under_one_name_do_not_meet() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, file) = (place.path().join("data"), place.path().join("rota.backup"));
+    let store = open(&folder);
+    store.write((0..5_000).map(create).collect()).await.unwrap();
+    let backups: Vec<_> = (0..4)
+        .map(|_| {
+            let (folder, file) = (folder.clone(), file.clone());
+            tokio::task::spawn_blocking(move || backup(&folder, &file, &mut |_| {}))
+        })
+        .collect();
+    let mut made = 0;
+    for backup in backups {
+        match backup.await.unwrap() {
+            Ok(()) => made += 1,
+            Err(error) => assert!(matches!(error, StoreError::Refused { .. }), "{error:?}"),
+        }
+    }
+    assert_eq!(made, 1);
+    look_at(&file).unwrap();
+    let left: Vec<_> = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+/// Whoever looks at a store from within its own process takes nothing from it: afterwards a stranger who opens and closes
+/// the file still sees that it is in use, and leaves its log alone.
+#[tokio::test]
+async fn looking_from_within_takes_no_lock_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    store.write(vec![create(1)]).await.unwrap();
+    stats(folder.path()).unwrap();
+    check(folder.path(), &mut |_| {}).unwrap();
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["a_stranger", "--exact"])
+        .env("ROTA_STRANGER", folder.path().join(FILE))
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert!(folder.path().join(format!("{FILE}-wal")).exists(), "the log of a store in use is gone");
+    store.write(vec![create(2)]).await.unwrap();
+    assert_eq!(total(&store).await, 2);
+}
+
+/// Opens and closes a file as any program with SQLite would. By itself it does nothing.
+#[test]
+fn a_stranger() {
+    let Some(file) = std::env::var_os("ROTA_STRANGER") else { return };
+    let raw = rusqlite::Connection::open(file).unwrap();
+    let jobs: i64 = raw.query_row("SELECT count(*) FROM jobs", [], |row| row.get(0)).unwrap();
+    assert_eq!(jobs, 1);
 }

@@ -11,6 +11,7 @@ use rota_store::StoreError;
 use rota_store::collection::JOBS;
 use rota_store::query::{Filter, Order, Query};
 use rota_store::seam::{Body, Claim, Key, Store, Write, Written};
+use rota_store_sqlite::check::check;
 use rota_store_sqlite::holder::Holder;
 use rota_store_sqlite::{FILE, SqliteStore};
 use serde_json::json;
@@ -217,4 +218,106 @@ async fn what_changes_twice_in_a_commit_is_written_once() {
         both_in_one_commit,
         "in none of the rounds were two jobs made and taken in one commit and written once"
     );
+}
+
+/// After a crash there is a log beside the file. What the file lacks must be in it.
+#[tokio::test]
+async fn a_file_cut_short_beside_its_log_is_refused_and_left_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    store.write((0..3_000).map(|n| create(&format!("{n}"))).collect()).await.unwrap();
+    drop(store);
+    let store = open(folder.path()).unwrap();
+    store.write(vec![create("last")]).await.unwrap();
+    // As a kill leaves it.
+    let crashed = tempfile::tempdir().unwrap();
+    let (file, log) = (crashed.path().join(FILE), crashed.path().join(format!("{FILE}-wal")));
+    fs::copy(folder.path().join(FILE), &file).unwrap();
+    fs::copy(folder.path().join(format!("{FILE}-wal")), &log).unwrap();
+    let (whole, logged) = (fs::read(&file).unwrap(), fs::read(&log).unwrap());
+    assert!(logged.len() > 8_192);
+    for length in [whole.len() / 4, whole.len() - 8_192 * 3] {
+        fs::write(&file, &whole[..length]).unwrap();
+        for refused in [open(crashed.path()).err(), check(crashed.path(), &mut |_| {}).err()] {
+            let refused = refused.unwrap();
+            assert!(matches!(refused, StoreError::Refused { .. }), "{refused:?}");
+            assert!(refused.to_string().contains("cut short"), "{refused}");
+        }
+        assert_eq!(fs::read(&file).unwrap(), &whole[..length]);
+        assert_eq!(fs::read(&log).unwrap(), logged);
+    }
+    // Looking changes nothing; opening brings back all of it.
+    fs::write(&file, &whole).unwrap();
+    assert!(check(crashed.path(), &mut |_| {}).unwrap().is_sound());
+    assert_eq!((fs::read(&file).unwrap(), fs::read(&log).unwrap()), (whole, logged));
+    let reopened = open(crashed.path()).unwrap();
+    assert!(reopened.read(vec![Key::new(&JOBS, "last")]).await.unwrap()[0].is_some());
+}
+
+/// Words are found while somebody writes without a pause, and a claim may bring some too.
+#[tokio::test]
+async fn words_are_found_while_others_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let named = json!({"jobName": "steady", "status": "QUEUED"}).as_object().unwrap().clone();
+    store.write(vec![Write::Create { key: Key::new(&JOBS, "found"), body: named }]).await.unwrap();
+    let by_word = |word: &str| Query::new(&JOBS, Order::BY_ID).filter(Filter::Text(word.to_owned()));
+    for word in ["steady", "zebra"] {
+        if word == "zebra" {
+            let from = vec![Query::new(&JOBS, Order::BY_ID).filter(Filter::Is("jobName", json!("steady")))];
+            let token = ("claimToken", ClaimToken::rising(UnixMillis(0), &[1; 10]));
+            let set = vec![("result", json!({"error": "a zebra"}))];
+            let claim = Claim { collection: &JOBS, from, max: 1, set, add_one: None, token };
+            assert_eq!(store.claim(claim).await.unwrap().len(), 1);
+        }
+        let mut n = 0;
+        while store.find(by_word(word)).await.unwrap().documents.is_empty() {
+            assert!(n < 3_000, "{word} was not found while {n} others were written");
+            store.write(vec![create(&format!("{word} {n}"))]).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            n += 1;
+        }
+    }
+}
+
+/// The index of words holds nothing of its own: damaged or of another store, it is made anew.
+#[tokio::test]
+async fn a_damaged_text_index_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path().join("rota-text.db");
+    let by_word = || Query::new(&JOBS, Order::BY_ID).filter(Filter::Text("lost*".to_owned()));
+    let found = async |store: &SqliteStore| {
+        for _ in 0..1_000 {
+            if !store.find(by_word()).await.unwrap().documents.is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        unreachable!("the word was not found");
+    };
+    let store = open(folder.path()).unwrap();
+    let named = json!({"jobName": "lost and found"}).as_object().unwrap().clone();
+    store.write(vec![Write::Create { key: Key::new(&JOBS, "a"), body: named }]).await.unwrap();
+    found(&store).await;
+    drop(store);
+    let mut scratched = fs::read(&index).unwrap();
+    scratched[4_096..].fill(0xff);
+    for content in [scratched, b"rubbish".to_vec()] {
+        fs::write(&index, content).unwrap();
+        found(&open(folder.path()).unwrap()).await;
+    }
+}
+
+/// Comparing with nothing finds nothing, by whatever index.
+#[tokio::test]
+async fn comparing_with_nothing_finds_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    store.write(vec![create("a")]).await.unwrap();
+    for order in [Order::BY_ID, Order { fields: &["runAt", "jobNumber"], descending: false }] {
+        let query = Query::new(&JOBS, order)
+            .filter(Filter::Is("status", json!("QUEUED")))
+            .filter(Filter::In("input.type", Vec::new()));
+        assert_eq!(store.find(query).await.unwrap().documents, []);
+    }
 }

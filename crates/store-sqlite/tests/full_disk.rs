@@ -86,8 +86,11 @@ async fn fill(store: &SqliteStore, numbers: impl Iterator<Item = u32>) -> (Vec<u
 #[tokio::test]
 async fn a_full_disk_loses_nothing_and_is_survived() {
     let Some(disk) = SmallDisk::mount(12 << 20) else {
-        assert!(std::env::var_os("CI").is_none(), "a small file system must be mountable in CI");
-        eprintln!("NOT RUN: this user may not mount a small file system");
+        let left_out = std::env::var_os("ROTA_TEST_WITHOUT_MOUNT").is_some();
+        assert!(
+            left_out,
+            "this user may not mount a file system; ROTA_TEST_WITHOUT_MOUNT=1 leaves this test out"
+        );
         return;
     };
     let ballast = disk.path().join("ballast");

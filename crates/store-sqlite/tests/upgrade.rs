@@ -38,6 +38,7 @@ async fn every_released_file_is_brought_up_to_date() {
         let folder = tempfile::tempdir().unwrap();
         fs::copy(&fixture, folder.path().join(FILE)).unwrap();
         let before = raw_jobs(&folder.path().join(FILE));
+        without_keys(&folder.path().join(FILE));
         let store = open(folder.path());
         let after = all(&store, Query::new(&JOBS, Order::BY_ID)).await;
         assert_eq!(after.len(), 5, "{}", fixture.display());
@@ -54,6 +55,14 @@ async fn every_released_file_is_brought_up_to_date() {
         // What was upgraded stays so.
         assert_eq!(all(&open(folder.path()), Query::new(&JOBS, Order::BY_ID)).await.len(), 6);
     }
+}
+
+/// A user without keys, as schema 1 wrote it.
+fn without_keys(file: &Path) {
+    let raw = rusqlite::Connection::open(file).unwrap();
+    let empty = "UPDATE \"users.rows\" SET hashed_api_key = '[]', body = json_set(body, '$.hashed_api_key', json('[]'))
+        WHERE id = 'local:admin'";
+    assert_eq!(raw.execute(empty, []).unwrap(), 1);
 }
 
 fn raw_jobs(file: &Path) -> Vec<(String, Value)> {

@@ -17,6 +17,10 @@ pub const MAX_BATCH: usize = 10_000;
 pub const MAX_KEYS: usize = 10_000;
 /// How many values a filter lists.
 pub const MAX_VALUES: usize = 1_000;
+/// How many conditions a query has.
+pub const MAX_FILTERS: usize = 32;
+/// How many values all conditions of a query list together.
+pub const MAX_QUERY_VALUES: usize = 10_000;
 /// How many queries a claim tries.
 pub const MAX_QUERIES: usize = 10_000;
 /// How many numbers are taken from a sequence in one call.
@@ -209,6 +213,15 @@ fn fault_of_query(query: &Query) -> Option<String> {
         if !matches!(kind, Some(Kind::Integer | Kind::Keyword | Kind::Date)) {
             return Some(format!("{path} gives no order"));
         }
+    }
+    if query.filters.len() > MAX_FILTERS {
+        return Some(format!("{} conditions; at most {MAX_FILTERS} are asked at once", query.filters.len()));
+    }
+    let values =
+        query.filters.iter().map(|filter| if let Filter::In(_, values) = filter { values.len() } else { 1 });
+    let values: usize = values.sum();
+    if values > MAX_QUERY_VALUES {
+        return Some(format!("{values} values; at most {MAX_QUERY_VALUES} are compared at once"));
     }
     let texts = query.filters.iter().filter(|filter| matches!(filter, Filter::Text(_))).count();
     if texts > 1 {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use rota_store::StoreError;
-use rota_store_sqlite::backup::{Progress, Restored, backup, restore};
+use rota_store_sqlite::backup::{Progress, Restored, backup, look_at, restore};
 use rota_store_sqlite::check::check;
 use rota_store_sqlite::holder::Holder;
 use rota_store_sqlite::stats::stats;
@@ -126,9 +126,8 @@ async fn put_back(context: &Context, args: RestoreArgs) -> Result<(), Failure> {
     let RestoreArgs { file, replace, of } = args;
     let folder = of.folder()?;
     // Before a folder is made for nothing.
-    if !file.is_file() {
-        return Err(Failure::refused(format!("there is no backup {}", file.display())));
-    }
+    let looked_at = file.clone();
+    blocking(move || look_at(&looked_at)).await?;
     let holder =
         Holder::take(&folder, &format!("rota store restore with process id {}", std::process::id()))?;
     let moment = context.now().to_date().strftime("%Y%m%dT%H%M%SZ").to_string();

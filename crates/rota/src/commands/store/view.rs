@@ -84,14 +84,15 @@ pub(super) struct Check {
     sound: bool,
     documents: u64,
     faults: Vec<String>,
+    text_faults: Vec<String>,
     notes: Vec<String>,
 }
 
 impl Check {
     pub(super) fn new(folder: &Path, findings: Findings) -> Self {
         let sound = findings.is_sound();
-        let Findings { documents, faults, notes } = findings;
-        Self { data: whole(folder), sound, documents, faults, notes }
+        let Findings { documents, faults, text_faults, notes } = findings;
+        Self { data: whole(folder), sound, documents, faults, text_faults, notes }
     }
 
     /// A line for each fault.
@@ -100,13 +101,20 @@ impl Check {
             .sound
             .then(|| format!("The store is sound: {} documents, no faults.", HumanCount(self.documents)));
         let lines = self.notes.iter().cloned().chain(sound);
-        let lines: Vec<_> = lines.chain(self.faults.iter().cloned()).collect();
+        let lines: Vec<_> = lines.chain(self.faults.iter().chain(&self.text_faults).cloned()).collect();
         let lines: Vec<_> = lines.iter().map(|fault| crate::output::printable(fault)).collect();
         lines.join("\n")
     }
 
     /// What to do, if there is something wrong.
     pub(super) fn verdict(&self) -> Option<String> {
+        if self.faults.is_empty() && !self.text_faults.is_empty() {
+            return Some(format!(
+                "the documents in {} are sound, its text index is not. It holds nothing of its own: stop Rota and remove \
+                 rota-text.db, and it is made anew",
+                self.data.display()
+            ));
+        }
         let faults = match self.faults.len() {
             0 => return None,
             1 => "1 fault".to_owned(),
@@ -237,7 +245,7 @@ mod tests {
     fn faults_are_listed_and_counted() {
         let found = |faults: &[&str]| {
             let faults = faults.iter().map(|&fault| fault.to_owned()).collect();
-            Check::new(Path::new("/srv/rota"), Findings { documents: 1_234, faults, notes: Vec::new() })
+            Check::new(Path::new("/srv/rota"), Findings { documents: 1_234, faults, ..Findings::default() })
         };
         assert_eq!(found(&[]).text(), "The store is sound: 1,234 documents, no faults.");
         assert_eq!(found(&[]).verdict(), None);
