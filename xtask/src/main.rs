@@ -46,7 +46,7 @@ enum Task {
     ///
     /// Runs the tests whose names begin with `golden_` with ROTA_BLESS=1. Afterwards `git diff` shows what changed.
     Bless,
-    /// Build and run one measurement, e.g. `cargo xtask bench walk --json`.
+    /// Build and run one measurement: `walk` or `store`, e.g. `cargo xtask bench walk --json`.
     Bench(bench::Arguments),
     /// Run a test for much longer than every run allows.
     Soak { name: soak::Soak },

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::row::{document_in, from_column, key_in};
-use crate::select::{self, order_columns};
+use crate::select::{self, Suitable, order_columns};
 use crate::statements::{Statements, column, document, key};
 use crate::{counts, file, text, unavailable};
 
@@ -172,16 +172,14 @@ fn list(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Foun
 /// Documents in a rare state, such as those that wait among a million that have ended, are sorted faster than looked for:
 /// the totals tell whether they are rare. Where they are not, any order meets enough of them.
 fn index_for(connection: &Connection, query: &Query) -> rusqlite::Result<Option<&'static Index>> {
-    let Some((index, gives_order)) = select::best_index(query) else { return Ok(None) };
-    if gives_order {
-        return Ok(Some(index));
-    }
+    let Suitable { ordered, guarded } = select::suitable(query);
+    let Some(index) = guarded else { return Ok(ordered) };
     let counted =
         |filter: &&Filter| filter.path().is_some_and(|path| query.collection.counted.contains(&path));
     let filters = query.filters.iter().filter(counted).cloned().collect();
     let totals = counts::kept(connection, &Query { filters, after: None, ..query.clone() }, None)?;
     let few = totals.is_some_and(|totals| totals.iter().map(|tally| tally.count).sum::<u64>() <= FEW);
-    Ok(few.then_some(index))
+    Ok(if few { Some(index) } else { ordered })
 }
 
 fn sort_key_in(row: &Row<'_>, columns: usize) -> rusqlite::Result<Vec<Value>> {

@@ -28,11 +28,18 @@ pub(crate) fn order_columns(query: &Query) -> Vec<String> {
     columns
 }
 
-/// The index that suits a query best, and whether it gives the documents in the order asked for. SQLite would rather walk
-/// through all of them in the order of their ids.
-pub(crate) fn best_index(query: &Query) -> Option<(&'static Index, bool)> {
+/// The indexes that suit a query. SQLite would rather walk through all documents in the order of their ids.
+#[derive(Default)]
+pub(crate) struct Suitable {
+    /// Gives the documents in the order asked for; one over the state asked for before others.
+    pub(crate) ordered: Option<&'static Index>,
+    /// Holds the documents in the state asked for, in another order.
+    pub(crate) guarded: Option<&'static Index>,
+}
+
+pub(crate) fn suitable(query: &Query) -> Suitable {
     if query.hidden_before.is_some() {
-        return None;
+        return Suitable::default();
     }
     let value = |path: &str| {
         query.filters.iter().find_map(|filter| match filter {
@@ -41,19 +48,23 @@ pub(crate) fn best_index(query: &Query) -> Option<(&'static Index, bool)> {
         })
     };
     let is_asked = |path: &str| value(path).is_some() || (path == DOMAIN && query.domain.is_some());
-    let suits = |index: &'static Index| {
-        let is_guarded = match index.only {
-            Some((path, guard)) if value(path).is_some_and(|value| value == guard) => true,
-            Some(_) => return None,
-            None => false,
-        };
-        let rest = index.fields.strip_suffix(query.order.fields);
-        let asked = rest.filter(|rest| rest.iter().all(|path| is_asked(path)));
-        let orders = asked.is_some_and(|rest| !rest.is_empty() || !query.order.fields.is_empty());
-        (orders || is_guarded).then_some((index, orders, (orders, is_guarded, asked.map_or(0, <[_]>::len))))
+    let is_guarded = |index: &&Index| {
+        index.only.is_some_and(|(path, guard)| value(path).is_some_and(|value| value == guard))
     };
-    let best = query.collection.indexes.iter().filter_map(suits).max_by_key(|(_, _, rank)| *rank);
-    best.map(|(index, orders, _)| (index, orders))
+    // How many fields are asked for before those of the order; none if the index does not give it.
+    let rank = |index: &'static Index| {
+        let rest = index.fields.strip_suffix(query.order.fields)?;
+        let orders =
+            rest.iter().all(|path| is_asked(path)) && !(rest.is_empty() && query.order.fields.is_empty());
+        orders.then_some(((is_guarded(&index), rest.len()), index))
+    };
+    let usable = query.collection.indexes.iter().filter(|index| index.only.is_none() || is_guarded(index));
+    let ordered = usable.clone().filter_map(rank).max_by_key(|(rank, _)| *rank);
+    let guarded = usable.into_iter().find(is_guarded);
+    match ordered {
+        Some(((true, _), index)) => Suitable { ordered: Some(index), guarded: None },
+        ordered => Suitable { ordered: ordered.map(|(_, index)| index), guarded },
+    }
 }
 
 /// The statements whose answers, one after the other, are the list. Each takes a limit as its last value, which is left

@@ -1,5 +1,5 @@
 //! Words are indexed behind the writer, never in the way of it: in a file of their own, by a thread of its own, which rests
-//! three times as long as it works.
+//! most of the time while others write.
 //!
 //! ```text
 //!  rota.db ── documents made since (by primary key), documents noted in text_changes ──▶ rota-text.db
@@ -32,6 +32,9 @@ const GATHER: Duration = Duration::from_millis(100);
 pub(crate) const LAG: Duration = Duration::from_secs(1);
 /// How many documents are looked at in one go.
 const SLICE: usize = 500;
+/// How many times as long as it works the thread rests: while others write, and while nobody does.
+const BUSY_REST: u32 = 15;
+const QUIET_REST: u32 = 1;
 /// How long to wait after something went wrong.
 const RETRY: Duration = Duration::from_secs(5);
 /// Rises with every change of how words are indexed.
@@ -222,16 +225,17 @@ impl Work {
         loop {
             // However often it is told that there is more, it does not wait longer.
             let end = stopwatch() + pause;
+            let mut rest = QUIET_REST;
             loop {
                 match inbox.recv_timeout(end.saturating_duration_since(stopwatch())) {
                     Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                    Ok(Signal::Changed) => {}
+                    Ok(Signal::Changed) => rest = BUSY_REST,
                     Err(RecvTimeoutError::Timeout) => break,
                 }
             }
             let began = stopwatch();
             pause = match self.catch_up(forget) {
-                Ok(true) => began.elapsed() * 3,
+                Ok(true) => began.elapsed() * rest,
                 Ok(false) => match inbox.recv() {
                     Ok(Signal::Changed) => GATHER,
                     Ok(Signal::Stop) | Err(_) => return,

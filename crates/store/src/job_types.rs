@@ -67,19 +67,9 @@ impl JobTypes {
         self.types.store().changes(&JOB_TYPES)
     }
 
-    /// The types of the installation. A store cannot be asked for what has no domain, but sorts it first.
+    /// The types of the installation.
     async fn built_in(&self) -> Result<Vec<Versioned<JobType>>, StoreError> {
-        let mut query = Query::new(&JOB_TYPES, BY_DOMAIN);
-        let mut built_in = Vec::new();
-        loop {
-            let (types, next) = self.types.find(query.clone()).await?;
-            let is_end = next.is_none() || types.iter().any(|found| found.document.domain.is_some());
-            built_in.extend(types.into_iter().filter(|found| found.document.domain.is_none()));
-            query.after = next;
-            if is_end {
-                return Ok(built_in);
-            }
-        }
+        self.types.find_all(Query::new(&JOB_TYPES, BY_DOMAIN).filter(Filter::Absent("domain"))).await
     }
 }
 

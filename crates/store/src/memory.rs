@@ -1,5 +1,5 @@
-//! The store that is obviously right: ordered maps behind one lock. It is the model for the others, and `memory:` for
-//! trying things out. Nothing survives the process.
+//! The store that is obviously right: ordered maps behind one lock. It is the model for the others, and what tests run
+//! on. Nothing survives the process.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
