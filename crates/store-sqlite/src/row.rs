@@ -138,7 +138,7 @@ pub(crate) fn from_column(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// The key of a row whose columns from `first` on are those of [`crate::statements::KEY`].
+/// The key of a row whose columns from `first` on are those of [`crate::statements::key`].
 pub(crate) fn key_in(
     collection: &'static Collection,
     row: &SqlRow<'_>,

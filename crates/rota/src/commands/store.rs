@@ -126,6 +126,9 @@ async fn put_back(context: &Context, args: RestoreArgs) -> Result<(), Failure> {
     let RestoreArgs { file, replace, of } = args;
     let folder = of.folder()?;
     // Before a folder is made for nothing.
+    if !file.is_file() {
+        return Err(Failure::refused(format!("there is no backup {}", file.display())));
+    }
     let looked_at = file.clone();
     blocking(move || look_at(&looked_at)).await?;
     let holder =
