@@ -20,10 +20,11 @@ use crate::{schema, unavailable, upgrade};
 /// left untouched.
 pub(crate) fn open(file: &Path) -> Result<Connection, StoreError> {
     let what = format!("open {}", file.display());
-    recognise_head(file, &what)?;
+    let head = recognise_head(file, &what)?;
     make_private(file).map_err(|error| StoreError::unavailable(&what, error))?;
     let mut connection = Connection::open(file).map_err(unavailable(&what))?;
     leave_log_alone(&connection, true).map_err(unavailable(&what))?;
+    head.settle(&connection, &what)?;
     if is_blank(&connection) {
         set_up(&connection).map_err(unavailable(&what))?;
     }
@@ -60,7 +61,7 @@ const BUSY: std::time::Duration = std::time::Duration::from_secs(5);
 /// Opens a file that another process may have open, to look at it. It must be there, and Rota's.
 pub(crate) fn open_guest(file: &Path) -> Result<Connection, StoreError> {
     let what = format!("open {}", file.display());
-    must_be_ours(file, &what)?;
+    let head = head_of(file, &what)?;
     let failed = unavailable(&what);
     // Not read-only: whoever reads a log of writes must be able to map its index, and to make it if nobody has it open.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -68,6 +69,7 @@ pub(crate) fn open_guest(file: &Path) -> Result<Connection, StoreError> {
     leave_log_alone(&connection, true).map_err(&failed)?;
     connection.busy_timeout(BUSY).map_err(&failed)?;
     connection.pragma_update(None, "query_only", true).map_err(&failed)?;
+    head.settle(&connection, &what)?;
     match recognise(&connection, &what) {
         // Whoever may only read can still look at a file that nobody has open.
         Err(StoreError::Unavailable { .. }) if !companion(file, "-wal").exists() => open_alone(file, &what),
@@ -117,8 +119,12 @@ fn whole_name(file: &Path) -> PathBuf {
 
 /// Refuses what is not there, or not a store of Rota, as far as its first bytes tell.
 pub(crate) fn must_be_ours(file: &Path, what: &str) -> Result<(), StoreError> {
+    head_of(file, what).map(|_| ())
+}
+
+fn head_of(file: &Path, what: &str) -> Result<Head, StoreError> {
     if files_in_use().contains(&whole_name(file)) {
-        return Ok(());
+        return Ok(Head::Whole);
     }
     match fs::metadata(file) {
         Ok(found) if found.is_file() && found.len() > 0 => recognise_head(file, what),
@@ -127,17 +133,20 @@ pub(crate) fn must_be_ours(file: &Path, what: &str) -> Result<(), StoreError> {
     }
 }
 
+/// Where SQLite's locks stand: a gigabyte into the file.
+const LOCK_BYTE: u64 = 1 << 30;
+
 /// What can be said from the first bytes, before SQLite touches anything.
-fn recognise_head(file: &Path, what: &str) -> Result<(), StoreError> {
+fn recognise_head(file: &Path, what: &str) -> Result<Head, StoreError> {
     let refuse = |why: String| Err(StoreError::refused(what, format!("{why}; it was left untouched")));
     let mut opened = match File::open(file) {
         Ok(opened) => opened,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Head::Whole),
         Err(error) => return Err(StoreError::unavailable(what, error)),
     };
     let length = opened.metadata().map_err(|error| StoreError::unavailable(what, error))?.len();
     if length == 0 {
-        return Ok(());
+        return Ok(Head::Whole);
     }
     let mut head = [0; 100];
     let is_database = opened.read_exact(&mut head).is_ok() && head.starts_with(b"SQLite format 3\0");
@@ -156,12 +165,36 @@ fn recognise_head(file: &Path, what: &str) -> Result<(), StoreError> {
     let pages = log.as_ref().and_then(|log| log.page_count).unwrap_or(number_at(&head, 28));
     let there = u32::try_from(length / page_bytes.max(1)).unwrap_or(u32::MAX);
     // What the file lacks at its end may be in the log of writes.
-    let lacks = |page: u32| !log.as_ref().is_some_and(|log| log.has(page));
-    if (there.saturating_add(1)..=pages).any(lacks) {
-        let expected = page_bytes * u64::from(pages);
-        return refuse(format!("it is cut short: {length} bytes of {expected} are there. Restore a backup"));
+    let lacks = |page: u32| {
+        // The page around this byte holds SQLite's locks and is never written.
+        let is_lock_page = u64::from(page) == LOCK_BYTE / page_bytes.max(1) + 1;
+        !is_lock_page && !log.as_ref().is_some_and(|log| log.has(page))
+    };
+    if !(there.saturating_add(1)..=pages).any(lacks) {
+        return Ok(Head::Whole);
     }
-    Ok(())
+    let expected = page_bytes * u64::from(pages);
+    let why = format!("it is cut short: {length} bytes of {expected} are there. Restore a backup");
+    if log.is_some() { Ok(Head::Doubtful(why)) } else { refuse(why) }
+}
+
+/// What the first bytes of a file tell.
+enum Head {
+    Whole,
+    /// Pages are missing in the file and in its log. Some pages are never written, so SQLite must say whether they matter.
+    Doubtful(String),
+}
+
+impl Head {
+    /// Looks at every page, if there is doubt. Nothing is written.
+    fn settle(self, connection: &Connection, what: &str) -> Result<(), StoreError> {
+        let Head::Doubtful(why) = self else { return Ok(()) };
+        let whole = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+        if whole.is_ok_and(|whole| whole == "ok") {
+            return Ok(());
+        }
+        Err(StoreError::refused(what, format!("{why}; it was left untouched")))
+    }
 }
 
 /// Whether there is nothing in the file, or only what a process left that died while making it.
@@ -249,4 +282,46 @@ pub(crate) fn make_private(file: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(file).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A gigabyte into a file stands a page that neither the file nor the log has, if the file ends before it.
+    #[test]
+    fn the_page_of_the_locks_is_not_missed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rota.db");
+        let pages_there = u32::try_from(LOCK_BYTE / 8_192).unwrap() - 1;
+        let head = |pages: u32| {
+            let mut head = [0; 100];
+            head[..16].copy_from_slice(b"SQLite format 3\0");
+            head[16..18].copy_from_slice(&8_192_u16.to_be_bytes());
+            head[28..32].copy_from_slice(&pages.to_be_bytes());
+            head
+        };
+        let write_head = |pages: u32| {
+            fs::write(&file, head(pages)).unwrap();
+            File::options().write(true).open(&file).unwrap().set_len(u64::from(pages_there) * 8_192).unwrap();
+        };
+        write_log(&companion(&file, "-wal"), &[pages_there + 1, pages_there + 3], pages_there + 3);
+        write_head(pages_there + 3);
+        assert!(matches!(recognise_head(&file, "open").unwrap(), Head::Whole));
+        write_log(&companion(&file, "-wal"), &[pages_there + 3], pages_there + 3);
+        assert!(matches!(recognise_head(&file, "open").unwrap(), Head::Doubtful(_)));
+    }
+
+    fn write_log(path: &Path, pages: &[u32], page_count: u32) {
+        let mut log = [0_u8; 32].to_vec();
+        log[8..12].copy_from_slice(&8_192_u32.to_be_bytes());
+        for page in pages {
+            let mut frame = [0_u8; 24];
+            frame[..4].copy_from_slice(&page.to_be_bytes());
+            frame[4..8].copy_from_slice(&page_count.to_be_bytes());
+            log.extend(frame);
+            log.extend(vec![0; 8_192]);
+        }
+        fs::write(path, log).unwrap();
+    }
 }
