@@ -13,11 +13,12 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params, params_from_iter};
 
 use crate::counts::Totals;
+use crate::line::{Stored, kind_of};
 use crate::prepared::{Prepared, has_words};
 use crate::row::{RawDocument, Row, columns_of, from_column, key_in};
 use crate::rows::{Head, Rows};
 use crate::select::{self, order_columns};
-use crate::sheet::{Found, Sheet, Stored, kind_of};
+use crate::sheet::{Found, Sheet};
 use crate::statements::{Statements, column, document};
 use crate::{schema, unavailable};
 

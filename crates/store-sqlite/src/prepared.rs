@@ -1,8 +1,8 @@
 //! A write made ready by its caller, so that the writer's thread, which everybody waits for, has only to store it.
 
 use rota_model::time::UnixMillis;
-use rota_store::collection::{Collection, Walker};
-use rota_store::seam::{Body, Fields, Key, Version, Write};
+use rota_store::collection::{Collection, Walkers};
+use rota_store::seam::{Fields, Key, Version, Write};
 
 use crate::row::{Columns, Row, columns_of};
 
@@ -15,31 +15,16 @@ pub(crate) enum Prepared {
     Purge { key: Key, version: Version },
 }
 
-/// What goes through the documents of a batch, for each collection in it.
-#[derive(Default)]
-pub(crate) struct Walkers(Vec<(&'static str, Walker)>);
-
-impl Walkers {
-    fn row(&mut self, key: &Key, body: Body) -> Row {
-        let name = key.collection.name;
-        let known = self.0.iter().position(|(of, _)| *of == name);
-        let nth = known.unwrap_or_else(|| {
-            self.0.push((name, Walker::new(key.collection)));
-            self.0.len() - 1
-        });
-        match self.0.get_mut(nth) {
-            Some((_, walker)) => Row::of(key.collection, body, walker),
-            None => Row::of(key.collection, body, &mut Walker::new(key.collection)),
-        }
-    }
-}
-
 impl Prepared {
     pub(crate) fn of(write: Write, walkers: &mut Walkers) -> Self {
         match write {
-            Write::Create { key, body } => Prepared::Create { row: walkers.row(&key, body), key },
+            Write::Create { key, body } => {
+                let row = Row::of(key.collection, body, walkers.of(key.collection));
+                Prepared::Create { key, row }
+            }
             Write::Replace { key, version, body } => {
-                Prepared::Replace { row: walkers.row(&key, body), key, version }
+                let row = Row::of(key.collection, body, walkers.of(key.collection));
+                Prepared::Replace { key, version, row }
             }
             Write::Change { key, version, fields } => {
                 let has_words = has_words(key.collection, &fields);

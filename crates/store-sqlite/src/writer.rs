@@ -15,13 +15,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rota_store::StoreError;
+use rota_store::collection::Walkers;
 use rota_store::hints::HintSender;
 use rota_store::seam::{Claim, Write, Written};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
 use crate::commit::{Commit, Memory};
-use crate::prepared::{Prepared, Walkers};
+use crate::prepared::Prepared;
 use crate::row::RawDocument;
 use crate::statements::Statements;
 use crate::text::Bell;

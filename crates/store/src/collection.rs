@@ -14,7 +14,7 @@ pub use declared::{
     ALL, DOMAINS, EXECUTIONS, JOB_TYPES, JOBS, LOGS, METRICS, PROGRESS, SETTINGS, STATE, TIMERS, USERS,
 };
 pub use field::{Field, Kind, millis, take_at, value_at};
-pub use layout::{Layout, Member, Walker};
+pub use layout::{Layout, Member, Walker, Walkers};
 
 /// A collection of documents. An id names one document in it; in one domain of it, if it has [`Reach::Domain`].
 pub struct Collection {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::StoreError;
-use crate::collection::{Collection, Kind, Reach, Walker, value_at};
+use crate::collection::{Collection, Kind, Reach, Walker, Walkers, value_at};
 use crate::query::{Filter, Query, fits};
 use crate::seam::{Body, Claim, Fields, Key, Write};
 use crate::words::Words;
@@ -41,15 +41,8 @@ pub fn check_writes(batch: &[Write]) -> Result<(), StoreError> {
         let why = format!("{} documents at once; at most {MAX_BATCH} are taken", batch.len());
         return Err(StoreError::refused("write", why));
     }
-    let mut walkers: Vec<(&'static Collection, Walker)> = Vec::new();
-    batch.iter().try_for_each(|write| {
-        let collection = write.key().collection;
-        let nth = walkers.iter().position(|(of, _)| std::ptr::eq(*of, collection)).unwrap_or_else(|| {
-            walkers.push((collection, Walker::new(collection)));
-            walkers.len() - 1
-        });
-        walkers.get_mut(nth).map_or(Ok(()), |(_, walker)| check_write(write, walker))
-    })
+    let mut walkers = Walkers::default();
+    batch.iter().try_for_each(|write| check_write(write, walkers.of(write.key().collection)))
 }
 
 pub fn check_keys(keys: &[Key]) -> Result<(), StoreError> {

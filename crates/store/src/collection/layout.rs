@@ -1,6 +1,7 @@
 //! Where declared fields stand in a document, by its members: whoever goes through a document once meets each of them,
 //! instead of looking for each.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::{ALL, Collection};
@@ -77,6 +78,16 @@ impl Walker {
                 member
             }
         }
+    }
+}
+
+/// What goes through the documents of a batch: a walker for each collection that is met.
+#[derive(Debug, Default)]
+pub struct Walkers(BTreeMap<&'static str, Walker>);
+
+impl Walkers {
+    pub fn of(&mut self, collection: &'static Collection) -> &mut Walker {
+        self.0.entry(collection.name).or_insert_with(|| Walker::new(collection))
     }
 }
 
