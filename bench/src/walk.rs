@@ -138,7 +138,7 @@ async fn latency(options: &Options) -> Vec<Measurement> {
     let mut samples = Vec::new();
     for _ in 0..options.jobs {
         let began = Instant::now();
-        desk.submit(&Domain::default(), NewJob::new("bench", "stamp", json!({})), None).await.unwrap();
+        desk.submit(&Domain::default(), NewJob::new("bench", "stamp", json!({}))).await.unwrap();
         samples.push(millis(began, started.recv().await.unwrap()));
         sleep(IDLE).await;
     }

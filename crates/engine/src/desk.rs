@@ -68,22 +68,16 @@ impl JobDesk {
     }
 
     /// Takes a job. On return it is on disk.
-    pub async fn submit(
-        &self,
-        domain: &Domain,
-        submission: NewJob,
-        idempotency_key: Option<String>,
-    ) -> Result<Submitted, SubmitError> {
+    pub async fn submit(&self, domain: &Domain, submission: NewJob) -> Result<Submitted, SubmitError> {
         submission.check()?;
         self.types.check(&submission)?;
-        let digest = idempotency_key.as_ref().map(|_| submission.digest());
-        let job_id = self.job_id(domain, idempotency_key.as_deref())?;
+        let digest = submission.idempotency_key.as_ref().map(|_| submission.digest());
+        let job_id = self.job_id(domain, submission.idempotency_key.as_deref())?;
         let place = Place {
             domain: domain.clone(),
             job_id,
             job_number: self.numbers.next().await?,
             sections: self.sections,
-            idempotency_key,
             accepted_by: self.node,
         };
         let job = submission.into_job(place, self.surroundings.now());

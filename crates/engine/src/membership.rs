@@ -171,6 +171,8 @@ fn fresh_state(
         version: Some(card.version.clone()),
         capacity: Some(card.capacity),
         running: Some(0),
+        wanted: before.and_then(|before| before.document.wanted),
+        controllable: true,
         metadata,
         extra: before.map_or_else(Extra::new, |before| before.document.extra.clone()),
     }

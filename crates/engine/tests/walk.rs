@@ -79,7 +79,7 @@ fn wait(millis: u64) -> NewJob {
 }
 
 async fn submit(node: &Node, job: NewJob) -> JobId {
-    match node.desk.submit(&Domain::default(), job, None).await.unwrap() {
+    match node.desk.submit(&Domain::default(), job).await.unwrap() {
         Submitted::New(job) => job.document.job_id,
         Submitted::Again(_) => panic!("it was not there before"),
     }
@@ -312,15 +312,13 @@ async fn the_same_key_gives_the_same_job_and_another_submission_under_it_is_refu
     let stage = Stage::new();
     let node = stage.node("one", 4).await;
     let (desk, domain) = (&node.desk, Domain::default());
-    let key = || Some("order 17".to_owned());
-    let Submitted::New(first) = desk.submit(&domain, wait(1), key()).await.unwrap() else { panic!("new") };
-    let Submitted::Again(again) = desk.submit(&domain, wait(1), key()).await.unwrap() else {
-        panic!("again")
-    };
+    let keyed = |millis| NewJob { idempotency_key: Some("order 17".to_owned()), ..wait(millis) };
+    let Submitted::New(first) = desk.submit(&domain, keyed(1)).await.unwrap() else { panic!("new") };
+    let Submitted::Again(again) = desk.submit(&domain, keyed(1)).await.unwrap() else { panic!("again") };
     assert_eq!(first.document.job_id, again.document.job_id);
-    let other = desk.submit(&domain, wait(2), key()).await;
+    let other = desk.submit(&domain, keyed(2)).await;
     assert!(matches!(other, Err(SubmitError::KeyReused(id)) if id == first.document.job_id));
-    let elsewhere = desk.submit(&"other".parse().unwrap(), wait(2), key()).await.unwrap();
+    let elsewhere = desk.submit(&"other".parse().unwrap(), keyed(2)).await.unwrap();
     assert!(matches!(elsewhere, Submitted::New(job) if job.document.job_id != first.document.job_id));
 }
 
@@ -338,7 +336,7 @@ async fn bad_submissions_are_refused_with_the_field_and_nothing_is_stored() {
         (NewJob { run_at: Some(rota_model::time::UnixMillis(i64::MAX)), ..wait(1) }, "/runAt"),
     ];
     for (job, pointer) in cases {
-        match node.desk.submit(&Domain::default(), job, None).await {
+        match node.desk.submit(&Domain::default(), job).await {
             Err(SubmitError::Invalid(invalid)) => assert_eq!(invalid.0.first().unwrap().pointer, pointer),
             other => panic!("{pointer}: {other:?}"),
         }

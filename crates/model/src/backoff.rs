@@ -1,7 +1,7 @@
 //! How long to wait between two attempts at the same work.
 //!
-//! The wait grows by a factor up to a limit. It is a function of the attempt alone, so that whoever computes it after a
-//! crash gets the same; who wants to spread retries adds chance outside.
+//! The wait grows by a factor up to a limit, and is shortened by chance, which is an argument: jobs that failed together
+//! do not all come back together.
 
 use std::time::Duration;
 
@@ -53,6 +53,11 @@ impl Backoff {
     pub fn after(&self, attempt: u32) -> Duration {
         let grown = u64::from(self.factor).saturating_pow(attempt.saturating_sub(1));
         Duration::from_millis(self.delay_ms.saturating_mul(grown).min(self.max_delay_ms))
+    }
+
+    /// The same, shortened by up to a quarter: `chance` is from 0 to 1.
+    pub fn spread(&self, attempt: u32, chance: f64) -> Duration {
+        self.after(attempt).mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0)
     }
 
     /// Checks the limits of a backoff that stands at `pointer`.

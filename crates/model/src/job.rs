@@ -1,23 +1,26 @@
 //! A job of seed 003: the unit of work in the queue, from its submission to its result.
 //!
-//! This file says what a job holds; [`submission`] what a user may ask for, [`lifecycle`] how a job may change. The
-//! fields of the seed come first; those that Rota adds are optional for a reader of the seed, and a document with the
+//! This file says what a job holds; [`submission`] what a user may ask for, [`lifecycle`] how a job may change, [`mod@unique`]
+//! how long it keeps others like it away. The fields of the seed come first; those that Rota adds are optional for a reader of the seed, and a document with the
 //! seed's fields alone is read with their defaults.
 
 pub mod lifecycle;
 pub mod submission;
+pub mod unique;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Extra;
+use crate::backoff::Backoff;
 use crate::domain::Domain;
 use crate::ids::{ClaimToken, Incarnation, JobId, NodeId};
 use crate::metadata::Metadata;
 use crate::time::UnixMillis;
 
-pub use lifecycle::{Holder, JobEvent, Refusal};
+pub use lifecycle::{Holder, JobEvent, Refusal, Retry};
 pub use submission::NewJob;
+pub use unique::{Scope, Unique};
 
 /// The five statuses of the seed.
 #[derive(
@@ -126,6 +129,18 @@ pub struct Job {
     /// Which attempt is next or under way. Only a handler's failure moves it on.
     #[serde(default = "first_attempt")]
     pub attempt: u32,
+    /// How many attempts there are.
+    #[serde(default = "first_attempt")]
+    pub attempts: u32,
+    /// How long to wait between two attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Backoff>,
+    /// How long one attempt may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// It ends as ERROR if no node has begun with it by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<UnixMillis>,
     /// How many times a node died with it.
     #[serde(default)]
     pub lost: u32,
@@ -152,7 +167,7 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unique_key: Option<String>,
+    pub unique: Option<Unique>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_key: Option<String>,
     /// The caller's name for this submission: the same name finds the same job.

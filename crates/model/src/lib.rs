@@ -37,6 +37,7 @@ pub mod settings;
 pub mod time;
 pub mod timer;
 pub mod transition;
+pub mod unique_key;
 pub mod user;
 mod words;
 

@@ -71,6 +71,16 @@ pub enum NodeRole {
     Observer,
 }
 
+/// What a person wants of a node that would work otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum NodeWish {
+    /// To begin nothing new, until it is resumed.
+    Pause,
+    /// To give back what it runs, too, once that had time to finish; until it is resumed or starts again.
+    Drain,
+}
+
 /// A stored node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", from = "Wire")]
@@ -104,6 +114,12 @@ pub struct NodeState {
     /// How many jobs it runs now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<u32>,
+    /// What a person wants of it; left out while it is to work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<NodeWish>,
+    /// Whether a person may pause and drain it.
+    #[serde(skip_serializing_if = "is_true")]
+    pub controllable: bool,
 
     pub metadata: Metadata,
     #[serde(flatten)]
@@ -132,6 +148,9 @@ struct Wire {
     version: Option<String>,
     capacity: Option<u32>,
     running: Option<u32>,
+    wanted: Option<NodeWish>,
+    #[serde(default = "yes")]
+    controllable: bool,
     metadata: Metadata,
     #[serde(flatten)]
     extra: Extra,
@@ -152,9 +171,27 @@ impl From<Wire> for NodeState {
             version: wire.version,
             capacity: wire.capacity,
             running: wire.running,
+            wanted: wire.wanted,
+            controllable: wire.controllable,
             metadata: wire.metadata,
             extra: wire.extra,
         }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+impl NodeState {
+    /// Whether it takes part in the work: it lives, as far as its document says, and nobody wants it to rest.
+    pub fn takes_part(&self, role: NodeRole) -> bool {
+        self.status != NodeStatus::Terminated && self.wanted.is_none() && self.roles.contains(&role)
     }
 }
 

@@ -44,7 +44,6 @@ fn new_job() -> Job {
         job_id: JobId::derived(&["a job"]),
         job_number: 130,
         sections: 64,
-        idempotency_key: None,
         accepted_by: NodeId::derived(&["web"]),
     };
     NewJob::new("a job", "wait", json!({"millis": 1})).into_job(place, UnixMillis(1_000))

@@ -62,9 +62,9 @@ pub(crate) async fn run(
 
 /// Something to see in the page and in the list from the first minute on.
 async fn job(desk: &JobDesk) -> Result<(), Failure> {
-    let first = NewJob::new("first job", "wait", json!({"millis": 500}));
-    let key = Some("first job".to_owned());
-    let submitted = desk.submit(&Domain::default(), first, key).await;
+    let mut first = NewJob::new("first job", "wait", json!({"millis": 500}));
+    first.idempotency_key = Some("first job".to_owned());
+    let submitted = desk.submit(&Domain::default(), first).await;
     submitted.map(|_| ()).map_err(|error| Failure::new(Exit::Unreachable, error.to_string()))
 }
 

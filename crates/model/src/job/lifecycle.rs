@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Extra;
 use crate::ids::{ClaimToken, Incarnation, NodeId};
-use crate::job::{HistoryEntry, Job, JobStatus};
+use crate::job::{HistoryEntry, Job, JobStatus, Progress};
 use crate::time::UnixMillis;
 use crate::transition::{IllegalTransition, Table};
 
@@ -77,6 +77,17 @@ pub const TRANSITIONS: Table<JobStatus, JobEvent> = Table::new(
 pub struct Holder {
     pub node: NodeId,
     pub incarnation: Incarnation,
+}
+
+/// What is to happen after a handler failed, if an attempt is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Again, after the job's backoff.
+    Backoff,
+    /// Again, at this instant.
+    At(UnixMillis),
+    /// Never: it would fail again.
+    Never,
 }
 
 /// Why a change was refused.
@@ -137,6 +148,62 @@ impl Job {
         Ok(())
     }
 
+    /// When to try again after a failure; none if this was the last attempt. `chance`, from 0 to 1, spreads those that
+    /// failed together.
+    pub fn next_attempt(&self, retry: Retry, chance: f64, now: UnixMillis) -> Option<UnixMillis> {
+        let left = self.attempt < self.attempts;
+        match retry {
+            Retry::At(at) if left => Some(at.clamp(now, UnixMillis::MAX)),
+            Retry::Backoff if left => {
+                let backoff = self.backoff.clone().unwrap_or_default();
+                Some(now.plus(backoff.spread(self.attempt, chance)))
+            }
+            _ => None,
+        }
+    }
+
+    /// An attempt took longer than it may: another one at `again`, or ERROR where there is none.
+    pub fn time_out(
+        &mut self,
+        epoch: u64,
+        again: Option<UnixMillis>,
+        now: UnixMillis,
+        by: NodeId,
+    ) -> Result<(), Refusal> {
+        let limit = self.timeout_ms.unwrap_or_default();
+        let why = format!("it took longer than its {limit} ms");
+        if again.is_some() {
+            return self.fail(epoch, &why, again, now, by);
+        }
+        self.must_hold(epoch)?;
+        self.give_up(&why, now, by)
+    }
+
+    /// Whether its time to begin is over.
+    pub fn is_expired(&self, now: UnixMillis) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    /// No node began with it in time.
+    pub fn expire(&mut self, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
+        let at = self.expires_at.unwrap_or(now);
+        self.give_up(&format!("no node could begin with it before it expired at {at}"), now, by)
+    }
+
+    /// The handler says how far it is.
+    pub fn report(
+        &mut self,
+        epoch: u64,
+        progress: Progress,
+        now: UnixMillis,
+        by: NodeId,
+    ) -> Result<(), Refusal> {
+        self.must_hold(epoch)?;
+        self.progress = Some(progress);
+        self.metadata.touch(now, by);
+        Ok(())
+    }
+
     /// The node that held the job under this epoch is dead. Costs no attempt.
     pub fn lose(&mut self, epoch: u64, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
         self.must_hold(epoch)?;
@@ -182,6 +249,8 @@ impl Job {
         self.lost = 0;
         self.let_go(now);
         self.finished_at = None;
+        // Who wants it to run does not want it to end before it can.
+        self.expires_at = self.expires_at.filter(|at| *at > now);
         Ok(())
     }
 

@@ -4,17 +4,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Extra;
+use crate::backoff::Backoff;
 use crate::check::{Checker, Invalid, MAX_NAME_CHARS};
 use crate::digest::hex_sha256;
 use crate::domain::Domain;
 use crate::ids::{JobId, NodeId};
-use crate::job::{Job, JobInput, JobStatus, Reserved, section_of};
+use crate::job::{Job, JobInput, JobStatus, Reserved, Unique, section_of};
+use crate::job_type::{MAX_ATTEMPTS, MAX_TIMEOUT_MS};
 use crate::metadata::Metadata;
 use crate::object_only::object_only;
 use crate::time::UnixMillis;
 
 pub const DEFAULT_PRIORITY: u8 = 5;
 pub const MAX_PRIORITY: u8 = 9;
+/// How often a handler is tried if nobody says otherwise.
+pub const DEFAULT_ATTEMPTS: u32 = 5;
 /// The length of a type's name and of the keys a user chooses, in characters.
 pub const MAX_KEY_CHARS: usize = 200;
 pub const MAX_WAITING_FOR: usize = 100;
@@ -34,6 +38,23 @@ pub struct NewJob {
     /// Unix milliseconds; at once if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<UnixMillis>,
+    /// How often its handler is tried; what the type says, otherwise 5, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000)]
+    pub attempts: Option<u32>,
+    /// How long to wait between two attempts; what the type says, otherwise a second, doubled each time up to an hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Backoff>,
+    /// How long one attempt may take; what the type says, otherwise as long as it needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 604_800_000)]
+    pub timeout_ms: Option<u64>,
+    /// Unix milliseconds: it ends as ERROR if no node has begun with it by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<UnixMillis>,
+    /// Keeps others like it away: a twin is answered with the job that is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unique: Option<Unique>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,6 +66,11 @@ pub struct NewJob {
     pub order_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+    /// The caller's name for this submission: the same name with the same job finds the job that was made first. What
+    /// the header `Idempotency-Key` is for a single submission, this is for each job of a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 200)]
+    pub idempotency_key: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -76,11 +102,17 @@ impl NewJob {
             input: NewInput { kind: kind.into(), payload },
             priority: None,
             run_at: None,
+            attempts: None,
+            backoff: None,
+            timeout_ms: None,
+            expires_at: None,
+            unique: None,
             queue: None,
             group_id: None,
             waiting_for: Vec::new(),
             order_key: None,
             traceparent: None,
+            idempotency_key: None,
         }
     }
 
@@ -97,14 +129,16 @@ impl NewJob {
         if let Some(priority) = self.priority {
             check.range("/priority", priority, 0..=MAX_PRIORITY);
         }
-        if let Some(at) = self.run_at {
-            check.instant("/runAt", at);
+        self.check_times(&mut check);
+        if let Some(unique) = &self.unique {
+            check.absorb(unique.check("/unique"));
         }
         for (pointer, key) in [
             ("/queue", &self.queue),
             ("/groupId", &self.group_id),
             ("/orderKey", &self.order_key),
             ("/traceparent", &self.traceparent),
+            ("/idempotencyKey", &self.idempotency_key),
         ] {
             if let Some(key) = key {
                 check.line(pointer, key, 1..=MAX_KEY_CHARS);
@@ -114,16 +148,39 @@ impl NewJob {
         check.finish()
     }
 
+    fn check_times(&self, check: &mut Checker) {
+        for (pointer, at) in [("/runAt", self.run_at), ("/expiresAt", self.expires_at)] {
+            if let Some(at) = at {
+                check.instant(pointer, at);
+            }
+        }
+        if let (Some(run_at), Some(expires_at)) = (self.run_at, self.expires_at)
+            && expires_at <= run_at
+        {
+            check.refuse("/expiresAt", "must be later than runAt: the job would end before it may begin");
+        }
+        if let Some(attempts) = self.attempts {
+            check.range("/attempts", attempts, 1..=MAX_ATTEMPTS);
+        }
+        if let Some(backoff) = &self.backoff {
+            check.absorb(backoff.check("/backoff"));
+        }
+        if let Some(timeout_ms) = self.timeout_ms {
+            check.range("/timeoutMs", timeout_ms, 1..=MAX_TIMEOUT_MS);
+        }
+    }
+
     /// A fingerprint of the submission. A repeat under the same idempotency key has the same one; another submission
     /// under that key is told apart by it.
     pub fn digest(&self) -> String {
-        let text = serde_json::to_value(self).map(sorted).unwrap_or_default().to_string();
+        let unnamed = Self { idempotency_key: None, ..self.clone() };
+        let text = serde_json::to_value(unnamed).map(sorted).unwrap_or_default().to_string();
         hex_sha256(&text)
     }
 
     /// The job as it is first stored.
     pub fn into_job(self, place: Place, now: UnixMillis) -> Job {
-        let digest = self.digest();
+        let digest = self.idempotency_key.as_ref().map(|_| self.digest());
         let payload = match self.input.payload {
             Value::Object(payload) => payload,
             _ => Map::new(),
@@ -140,6 +197,10 @@ impl NewJob {
             priority: self.priority.unwrap_or(DEFAULT_PRIORITY),
             run_at: self.run_at.unwrap_or(now),
             attempt: 1,
+            attempts: self.attempts.unwrap_or(DEFAULT_ATTEMPTS),
+            backoff: self.backoff,
+            timeout_ms: self.timeout_ms,
+            expires_at: self.expires_at,
             lost: 0,
             epoch: 0,
             owner: None,
@@ -149,10 +210,10 @@ impl NewJob {
             finished_at: None,
             progress: None,
             history: Vec::new(),
-            unique_key: None,
+            unique: self.unique,
             limit_key: None,
-            request_digest: place.idempotency_key.as_ref().map(|_| digest),
-            idempotency_key: place.idempotency_key,
+            request_digest: digest,
+            idempotency_key: self.idempotency_key,
             reserved: Reserved {
                 queue: self.queue,
                 group_id: self.group_id,
@@ -173,6 +234,5 @@ pub struct Place {
     pub job_id: JobId,
     pub job_number: u64,
     pub sections: u32,
-    pub idempotency_key: Option<String>,
     pub accepted_by: NodeId,
 }

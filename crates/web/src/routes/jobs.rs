@@ -43,10 +43,10 @@ pub(crate) async fn submit(
     State(app): State<Arc<App>>,
     PathOf(domain): PathOf<Domain>,
     headers: HeaderMap,
-    JsonBody(submission): JsonBody<NewJob>,
+    JsonBody(mut submission): JsonBody<NewJob>,
 ) -> Result<impl IntoResponse, Problem> {
-    let key = idempotency_key(&headers)?;
-    let (Submitted::New(job) | Submitted::Again(job)) = app.desk.submit(&domain, submission, key).await?;
+    submission.idempotency_key = idempotency_key(&headers)?.or(submission.idempotency_key);
+    let (Submitted::New(job) | Submitted::Again(job)) = app.desk.submit(&domain, submission).await?;
     let place = format!("/api/v1/domains/{domain}/jobs/{}", job.document.job_id);
     Ok((StatusCode::CREATED, etag::of(job.version), [(header::LOCATION, place)], Json(job.document)))
 }

@@ -5,11 +5,13 @@ use rota_model::backoff::Backoff;
 use rota_model::domain::Domain;
 use rota_model::ids::{ClaimToken, Incarnation, JobId};
 use rota_model::job::submission::Place;
-use rota_model::job::{Holder, Job, NewJob};
+use rota_model::job::{Holder, Job, NewJob, Scope, Unique};
 use rota_model::job_type::JobType;
 use rota_model::log::{Level, Log};
 use rota_model::metric::{MetricsBucket, Sample, Samples};
-use rota_model::node::{NodeRole, NodeState, NodeStatus};
+use rota_model::node::{NodeRole, NodeState, NodeStatus, NodeWish};
+use rota_model::time::UnixMillis;
+use rota_model::unique_key::UniqueKey;
 use serde_json::json;
 
 use super::{Filled, NOW, metadata, node};
@@ -21,6 +23,7 @@ pub(super) fn documents() -> Vec<Filled> {
         Filled::new("logs", &log(), &["", "/metadata"]),
         Filled::new("metrics", &bucket(), &["", "/metadata"]),
         Filled::new("job-types", &job_type(), &["", "/backoff"]),
+        Filled::new("unique-keys", &unique_key(), &["", "/metadata"]),
     ]
 }
 
@@ -31,16 +34,35 @@ fn job() -> Job {
         job_id: JobId::derived(&["job"]),
         job_number: 30,
         sections: 64,
-        idempotency_key: Some("order-17".to_owned()),
         accepted_by: node(),
     };
-    let mut job = NewJob::new("test_job", "wait", json!({"millis": 5000})).into_job(place, NOW);
+    let submission = NewJob {
+        idempotency_key: Some("order-17".to_owned()),
+        attempts: Some(3),
+        backoff: Some(Backoff::default()),
+        timeout_ms: Some(60_000),
+        expires_at: Some(UnixMillis::MAX),
+        unique: Some(Unique { key: "order 17".to_owned(), scope: Scope::Unfinished, for_ms: Some(1_000) }),
+        ..NewJob::new("test_job", "wait", json!({"millis": 5000}))
+    };
+    let mut job = submission.into_job(place, NOW);
     let holder = Holder { node: node(), incarnation: Incarnation::derived(&["life"]) };
     let token = ClaimToken::derived(&["claim"]);
     job.claim(holder, token, NOW).unwrap();
     job.fail(1, "exit status 1", Some(NOW), NOW, node()).unwrap();
     job.claim(holder, token, NOW).unwrap();
     job
+}
+
+fn unique_key() -> UniqueKey {
+    UniqueKey {
+        domain: Domain::default(),
+        key: "order 17".to_owned(),
+        job_id: JobId::derived(&["job"]),
+        requeue: Some(3),
+        metadata: metadata(),
+        extra: Extra::new(),
+    }
 }
 
 fn state() -> NodeState {
@@ -57,6 +79,8 @@ fn state() -> NodeState {
         version: Some("0.1.0".to_owned()),
         capacity: Some(8),
         running: Some(8),
+        wanted: Some(NodeWish::Drain),
+        controllable: false,
         metadata: metadata(),
         extra: Extra::new(),
     }
