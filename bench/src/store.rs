@@ -103,7 +103,6 @@ static TEMPLATE: LazyLock<Body> = LazyLock::new(|| {
         job_id: JobId::derived(&["bench"]),
         job_number: 0,
         sections: 64,
-        idempotency_key: None,
         accepted_by: NodeId::derived(&["bench"]),
     };
     let job = NewJob::new("send the invoice", "noop", payload).into_job(place, START);

@@ -10,6 +10,7 @@
 //! Nothing here knows HTTP, a driver or the system's clock.
 
 pub mod desk;
+pub mod flaws;
 pub mod handler;
 pub mod handlers;
 pub mod membership;

@@ -160,7 +160,11 @@ impl Processor {
         let node = self.holder.node;
         self.settle(job, |job, now| match &outcome {
             Ok(result) => job.succeed(epoch, result.clone(), now, node),
-            Err(HandlerError::Failed(error)) => job.fail(epoch, error, None, now, node),
+            Err(
+                HandlerError::Failed(error)
+                | HandlerError::Fatal(error)
+                | HandlerError::RetryAt { why: error, .. },
+            ) => job.fail(epoch, error, None, now, node),
             Err(HandlerError::Stopped) => job.release(epoch, now, node),
         })
         .await;
@@ -178,7 +182,10 @@ impl Processor {
             domain: job.domain.clone(),
             payload: job.input.payload.clone(),
             epoch: job.epoch,
+            attempt: job.attempt,
+            deadline: None,
             cancelled,
+            reports: Arc::new(()),
         };
         match tokio::spawn(async move { handler.run(context).await }).await {
             Ok(outcome) => outcome,
@@ -341,4 +348,9 @@ fn panic_message(error: tokio::task::JoinError) -> String {
     let text = said.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| said.downcast_ref::<String>().cloned());
     format!("the handler panicked: {}", text.as_deref().unwrap_or("it said nothing"))
+}
+
+impl crate::handler::Reports for () {
+    fn progress(&self, _: f64, _: Option<String>) {}
+    fn log(&self, _: rota_model::log::Level, _: String) {}
 }

@@ -1,15 +1,32 @@
-//! Time and chance. Both are passed in, so that a run can be repeated: the simulator brings its own.
+//! Time, chance and life. All three are passed in, so that a run can be repeated: the simulator brings its own.
+//!
+//! A node asks two clocks. What people and documents see is wall time, which may jump. How long something lasts is asked
+//! of a clock that only goes forward, and goes on while the machine sleeps: by it a lease ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use futures::future::BoxFuture;
 use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng};
+use rand::{Rng as _, RngExt as _, SeedableRng};
 use rota_model::ids::Randomness;
 use rota_model::time::UnixMillis;
+use tokio::task::JoinHandle;
+
+use crate::flaws::{Flaw, Flaws};
 
 /// Says what time it is.
 pub trait Clock: Send + Sync + 'static {
+    /// Wall time. It may jump, forward and back.
     fn now(&self) -> UnixMillis;
+
+    /// How long it is since some fixed instant. Never goes back, and goes on while the machine sleeps.
+    fn elapsed(&self) -> Duration;
+}
+
+/// Stands before every task of a node: one that is shut lets none of them do anything.
+pub trait Gate: Send + Sync + 'static {
+    fn hold(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()>;
 }
 
 /// What a node knows of the world besides its store.
@@ -17,15 +34,35 @@ pub trait Clock: Send + Sync + 'static {
 pub struct Surroundings {
     clock: Arc<dyn Clock>,
     dice: Arc<Mutex<StdRng>>,
+    gate: Option<Arc<dyn Gate>>,
+    flaws: Flaws,
 }
 
 impl Surroundings {
     pub fn new(clock: Arc<dyn Clock>, seed: [u8; 32]) -> Self {
-        Self { clock, dice: Arc::new(Mutex::new(StdRng::from_seed(seed))) }
+        let dice = Arc::new(Mutex::new(StdRng::from_seed(seed)));
+        Self { clock, dice, gate: None, flaws: Flaws::NONE }
+    }
+
+    /// The same, with every task behind a gate.
+    #[must_use]
+    pub fn behind(self, gate: Arc<dyn Gate>) -> Self {
+        Self { gate: Some(gate), ..self }
+    }
+
+    /// The same, for a node that is broken on purpose.
+    #[must_use]
+    pub fn flawed(self, flaws: Flaws) -> Self {
+        Self { flaws, ..self }
     }
 
     pub fn now(&self) -> UnixMillis {
         self.clock.now()
+    }
+
+    /// By the clock that only goes forward.
+    pub fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
     }
 
     pub fn randomness(&self) -> Randomness {
@@ -36,5 +73,22 @@ impl Surroundings {
         let mut bytes = [0; N];
         self.dice.lock().unwrap_or_else(PoisonError::into_inner).fill_bytes(&mut bytes);
         bytes
+    }
+
+    /// From 0 to 1.
+    pub fn chance(&self) -> f64 {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner).random()
+    }
+
+    /// Begins a task of this node.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        match &self.gate {
+            None => tokio::spawn(task),
+            Some(gate) => tokio::spawn(gate.hold(Box::pin(task))),
+        }
+    }
+
+    pub(crate) fn has(&self, flaw: Flaw) -> bool {
+        self.flaws.has(flaw)
     }
 }

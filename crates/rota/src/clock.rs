@@ -3,6 +3,7 @@
 use rota_engine::surroundings::{Clock, Surroundings};
 use rota_model::time::UnixMillis;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::exit::{Exit, Failure};
 
@@ -12,6 +13,11 @@ impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else is handed")]
     fn now(&self) -> UnixMillis {
         jiff::Timestamp::now().into()
+    }
+
+    fn elapsed(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::try_from(time).unwrap_or_default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A clock that follows tokio's, so that a test with paused time moves both, and chance that repeats itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rota_engine::surroundings::{Clock, Surroundings};
 use rota_model::time::UnixMillis;
@@ -16,6 +17,10 @@ struct TestClock {
 impl Clock for TestClock {
     fn now(&self) -> UnixMillis {
         BEGINNING.plus(self.began.elapsed())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
     }
 }
 

@@ -1,0 +1,97 @@
+//! Ways in which an engine can be wrong, for testing the tests: the simulator must notice each of them.
+//!
+//! Without the feature `flaws`, which only the test kit asks for, nothing is ever flawed and the compiler leaves all of it
+//! out.
+
+/// One rule that is not kept. The numbers are those of the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flaw {
+    /// 1: jobs that name us and that we do not have in hand are left alone.
+    LostClaimForgotten,
+    /// 1: the jobs of a dead incarnation are looked for once, when it is found dead.
+    DeadSearchedOnce,
+    /// 2: a lease is measured by wall time.
+    LeaseByWallClock,
+    /// 2: handlers go on when the lease is over.
+    HandlersOutliveLease,
+    /// 2: a claim that was answered after the lease was over is begun with.
+    BeginsAfterLease,
+    /// 2: a watcher that slept counts the time it slept.
+    CountsOwnSleep,
+    /// 2: a read that failed counts as one that saw no change.
+    FailedReadsCount,
+    /// 2: whoever is thought dead is condemned whatever its document says by now.
+    CondemnsBlindly,
+    /// 2: who was condemned goes on under the same incarnation.
+    RejoinsAsTheSame,
+    /// 3: what a handler answers is written whoever holds the job by now.
+    SettlesWithoutEpoch,
+    /// 3: a result is forgotten if somebody else wrote to the job meanwhile.
+    ConflictForgetsResult,
+    /// 4: a node's death costs an attempt.
+    LossCostsAttempt,
+    /// 4: a requeue begins again with the first epoch.
+    RequeueResetsEpoch,
+    /// 5: jobs of types that the node does not run are claimed too.
+    ClaimsEveryType,
+    /// 5: a paused node claims on.
+    ClaimsWhilePaused,
+    /// 7: a create whose answer was lost is repeated under a new id.
+    RepeatsUnderNewId,
+    /// 7: a key whose job is missing is taken from whoever is about to create it.
+    TakesKeyFromSlow,
+    /// 7: a requeue does not ask for the job's key.
+    RequeuesWithoutKey,
+    /// 10: what is deleted frees its id at once.
+    DeletePurges,
+    /// 10: what is running is deleted too.
+    DeletesRunning,
+    /// A node that stops keeps what it did not finish.
+    StopsWithoutRelease,
+    /// What could not be created for certain is acknowledged.
+    AcknowledgesUnknown,
+}
+
+impl Flaw {
+    pub const ALL: [Flaw; 22] = [
+        Flaw::LostClaimForgotten,
+        Flaw::DeadSearchedOnce,
+        Flaw::LeaseByWallClock,
+        Flaw::HandlersOutliveLease,
+        Flaw::BeginsAfterLease,
+        Flaw::CountsOwnSleep,
+        Flaw::FailedReadsCount,
+        Flaw::CondemnsBlindly,
+        Flaw::RejoinsAsTheSame,
+        Flaw::SettlesWithoutEpoch,
+        Flaw::ConflictForgetsResult,
+        Flaw::LossCostsAttempt,
+        Flaw::RequeueResetsEpoch,
+        Flaw::ClaimsEveryType,
+        Flaw::ClaimsWhilePaused,
+        Flaw::RepeatsUnderNewId,
+        Flaw::TakesKeyFromSlow,
+        Flaw::RequeuesWithoutKey,
+        Flaw::DeletePurges,
+        Flaw::DeletesRunning,
+        Flaw::StopsWithoutRelease,
+        Flaw::AcknowledgesUnknown,
+    ];
+}
+
+/// Those that an engine has: none, or one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flaws(Option<Flaw>);
+
+impl Flaws {
+    pub const NONE: Flaws = Flaws(None);
+
+    #[cfg(feature = "flaws")]
+    pub fn only(flaw: Flaw) -> Self {
+        Self(Some(flaw))
+    }
+
+    pub(crate) fn has(self, flaw: Flaw) -> bool {
+        cfg!(feature = "flaws") && self.0 == Some(flaw)
+    }
+}
