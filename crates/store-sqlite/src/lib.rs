@@ -114,11 +114,8 @@ impl Store for SqliteStore {
     async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
         limits::check_writes(&batch)?;
         let portions = batch.len().div_ceil(PORTION);
-        self.write_in_portions(batch).await.map_err(|error| match error {
-            // Some of it may be there already.
-            StoreError::Unavailable { what, why } if portions > 1 => StoreError::Unknown { what, why },
-            other => other,
-        })
+        let written = self.write_in_portions(batch).await;
+        if portions > 1 { written.map_err(StoreError::in_part) } else { written }
     }
 
     async fn read(&self, keys: Vec<Key>) -> Result<Vec<Option<Document>>, StoreError> {

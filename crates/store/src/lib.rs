@@ -64,8 +64,8 @@
 //!   [`error`]: what can go wrong; [`hints`]: how listeners learn of changes
 //! - [`collection`]: what is declared about each collection, once, for every backend
 //! - [`memory`]: the store that is obviously right, and the model for the others
-//! - [`jobs`], [`job_types`], [`nodes`], [`logs`], [`metrics`], [`domains`], [`settings`]: what the rest of Rota says
-//!   instead of queries, built on [`repository`]
+//! - [`jobs`], [`unique_keys`], [`job_types`], [`nodes`], [`logs`], [`metrics`], [`domains`], [`settings`]: what the rest of
+//!   Rota says instead of queries, built on [`repository`]
 //! - [`users`], [`timers`], [`executions`], [`progress`]: the same, for those whom [`access`] lets
 //! - [`sweep`]: clearing out what is kept no longer
 
@@ -90,6 +90,7 @@ pub mod seam;
 pub mod settings;
 pub mod sweep;
 pub mod timers;
+pub mod unique_keys;
 pub mod users;
 pub mod words;
 
