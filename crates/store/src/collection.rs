@@ -29,6 +29,9 @@ pub struct Collection {
     pub counted: &'static [&'static str],
     pub deleting: Deleting,
     pub kept: Retention,
+    /// Whether a write of nothing but such documents overtakes everything else that waits to be written: where who is late
+    /// is taken for dead.
+    pub urgent: bool,
 }
 
 /// Whose documents a collection holds.
@@ -105,6 +108,7 @@ impl Collection {
         counted: &[],
         deleting: Deleting::AtOnce,
         kept: Retention::ForEver,
+        urgent: false,
     };
 
     pub fn field(&self, path: &str) -> Option<&'static Field> {

@@ -49,6 +49,12 @@
 //! Some collections each domain has for itself: `timers-default` is the collection [`collection::TIMERS`] of the domain
 //! `default`. A key names the domain; a query may leave it out, and then goes over all of them, as the scheduler needs.
 //!
+//! ## What is urgent
+//!
+//! A node whose beat is late is taken for dead (rule 2). So a write of nothing but documents of collections that are
+//! declared [urgent](collection::Collection::urgent) does not queue behind other requests: it is part of what the store
+//! does next, however much was asked of it before.
+//!
 //! ## Words
 //!
 //! Words are searched by a filter of their own ([`query::Filter::Text`]), which may lag longer than others: an index of

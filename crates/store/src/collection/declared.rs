@@ -65,6 +65,7 @@ pub static STATE: Collection = Collection {
         Field::changing("metadata.updatedAt", Kind::Integer),
         Field::changing("metadata.updatedBy", Kind::Keyword),
     ],
+    urgent: true,
     ..Collection::PLAIN
 };
 
