@@ -109,7 +109,7 @@ impl Processor {
         let now = self.surroundings.now();
         let token = ClaimToken::rising(now, &self.surroundings.randomness());
         self.hands().claiming = Some(token);
-        let claimed = self.jobs.claim_due(now, self.holder, &self.types.names(), token, free).await;
+        let claimed = self.jobs.claim_due(now, self.holder, &self.types.names(), None, token, free).await;
         let started = claimed.map(|jobs| jobs.into_iter().map(|job| self.start(job)).count());
         self.hands().claiming = None;
         // Fewer than asked for: nothing else was due.

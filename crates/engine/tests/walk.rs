@@ -61,7 +61,7 @@ impl Stage {
             Holder { node: NodeId::derived(&["dead"]), incarnation: Incarnation::derived(&["dead"]) };
         let token = ClaimToken::derived(&["dead"]);
         let types = ["wait".to_owned(), "noop".to_owned()];
-        self.jobs().claim_due(self.surroundings.now(), holder, &types, token, 10).await.unwrap()
+        self.jobs().claim_due(self.surroundings.now(), holder, &types, None, token, 10).await.unwrap()
     }
 }
 
@@ -203,7 +203,7 @@ async fn a_claim_whose_answer_was_lost_is_given_back() {
     let me = Holder { node: state.document.id, incarnation: state.document.incarnation.unwrap() };
     let types = ["wait".to_owned()];
     let token = ClaimToken::derived(&["lost"]);
-    let lost = stage.jobs().claim_due(stage.surroundings.now(), me, &types, token, 1).await.unwrap();
+    let lost = stage.jobs().claim_due(stage.surroundings.now(), me, &types, None, token, 1).await.unwrap();
     assert_eq!(lost.len(), 1);
 
     let (job, ..) = ended(node, id).await;

@@ -5,8 +5,8 @@
 //! - [`schema`]: tables, indexes and views, derived from the declarations of the collections
 //! - [`statements`], [`select`]: what is asked of SQLite, made once per shape
 //! - [`row`]: a document as columns and a body; [`rows`]: how it is written
-//! - [`writer`]: one thread that writes for all, with one fsync for everybody who waits at the same moment;
-//!   [`prepared`]: writes made ready for it; [`commit`], [`sheet`], [`mod@line`]: what one commit changes; [`counts`]: totals that are
+//! - [`writer`]: one thread that writes for all, with one fsync for everybody who waits at the same moment; [`inbox`]: who
+//!   is next; [`prepared`]: writes made ready for it; [`commit`], [`sheet`], [`mod@line`]: what one commit changes; [`counts`]: totals that are
 //!   kept
 //! - [`reader`]: connections that read and never wait for the writer
 //! - [`text`]: words, indexed behind the writer
@@ -18,6 +18,7 @@ mod commit;
 mod counts;
 mod file;
 pub mod holder;
+mod inbox;
 mod line;
 mod prepared;
 mod reader;
@@ -114,11 +115,8 @@ impl Store for SqliteStore {
     async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
         limits::check_writes(&batch)?;
         let portions = batch.len().div_ceil(PORTION);
-        self.write_in_portions(batch).await.map_err(|error| match error {
-            // Some of it may be there already.
-            StoreError::Unavailable { what, why } if portions > 1 => StoreError::Unknown { what, why },
-            other => other,
-        })
+        let written = self.write_in_portions(batch).await;
+        if portions > 1 { written.map_err(StoreError::in_part) } else { written }
     }
 
     async fn read(&self, keys: Vec<Key>) -> Result<Vec<Option<Document>>, StoreError> {

@@ -33,4 +33,13 @@ impl StoreError {
     pub fn damaged(what: impl Into<String>, why: impl ToString) -> Self {
         Self::Damaged { what: what.into(), why: why.to_string() }
     }
+
+    /// What it means for something larger, of which other parts may have happened.
+    #[must_use]
+    pub fn in_part(self) -> Self {
+        match self {
+            Self::Unavailable { what, why } => Self::Unknown { what, why },
+            other => other,
+        }
+    }
 }

@@ -49,6 +49,12 @@
 //! Some collections each domain has for itself: `timers-default` is the collection [`collection::TIMERS`] of the domain
 //! `default`. A key names the domain; a query may leave it out, and then goes over all of them, as the scheduler needs.
 //!
+//! ## What is urgent
+//!
+//! A node whose beat is late is taken for dead (rule 2). So a write of nothing but documents of collections that are
+//! declared [urgent](collection::Collection::urgent) does not queue behind other requests: it is part of what the store
+//! does next, however much was asked of it before.
+//!
 //! ## Words
 //!
 //! Words are searched by a filter of their own ([`query::Filter::Text`]), which may lag longer than others: an index of
@@ -64,8 +70,8 @@
 //!   [`error`]: what can go wrong; [`hints`]: how listeners learn of changes
 //! - [`collection`]: what is declared about each collection, once, for every backend
 //! - [`memory`]: the store that is obviously right, and the model for the others
-//! - [`jobs`], [`job_types`], [`nodes`], [`logs`], [`metrics`], [`domains`], [`settings`]: what the rest of Rota says
-//!   instead of queries, built on [`repository`]
+//! - [`jobs`], [`unique_keys`], [`job_types`], [`nodes`], [`logs`], [`metrics`], [`domains`], [`settings`]: what the rest of
+//!   Rota says instead of queries, built on [`repository`]
 //! - [`users`], [`timers`], [`executions`], [`progress`]: the same, for those whom [`access`] lets
 //! - [`sweep`]: clearing out what is kept no longer
 
@@ -90,6 +96,7 @@ pub mod seam;
 pub mod settings;
 pub mod sweep;
 pub mod timers;
+pub mod unique_keys;
 pub mod users;
 pub mod words;
 
