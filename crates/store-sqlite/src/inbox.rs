@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rota_store::StoreError;
 use rota_store::seam::{Claim, Written};
@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::prepared::Prepared;
 use crate::row::RawDocument;
+use crate::stopwatch;
 
 /// How long to wait for company before a commit, when there was company a moment ago.
 const GATHER: Duration = Duration::from_micros(50);
@@ -124,14 +125,6 @@ impl Group {
             self.others.push(request);
         }
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the writer is a real thread beside a real disk; nothing decides by it"
-)]
-fn stopwatch() -> Instant {
-    Instant::now()
 }
 
 #[cfg(test)]

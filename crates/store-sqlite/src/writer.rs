@@ -4,9 +4,10 @@
 //!  callers ──▶ inbox ──▶ gather ──▶ BEGIN … apply each … COMMIT ──▶ answer all ──▶ hints
 //! ```
 //!
-//! Nothing is answered before the commit is on disk. If a statement fails, the whole group is rolled back and everyone
-//! is told that nothing happened. If the commit itself fails, everyone is told that it may have, unless the disk was full:
-//! then the end of the commit was not written, and it did not happen.
+//! Nothing is answered before the commit is on disk, or as near to it as the store was asked to wait
+//! ([`crate::durability`]). If a statement fails, the whole group is rolled back and everyone is told that nothing
+//! happened. If the commit itself fails, everyone is told that it may have, unless the disk was full: then the end of the
+//! commit was not written, and it did not happen.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +21,8 @@ use rota_store::seam::{Claim, Write, Written};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
-use crate::commit::{Commit, Memory};
+use crate::commit::{Commit, Finished, Memory};
+use crate::durability::Syncer;
 use crate::inbox::{Batch, Inbox, Reply, Request};
 use crate::prepared::Prepared;
 use crate::row::RawDocument;
@@ -50,9 +52,21 @@ impl<T> Pending<T> {
 }
 
 impl Writer {
-    pub(crate) fn start(connection: Connection, hints: HintSender, bell: Bell) -> Result<Self, StoreError> {
+    pub(crate) fn start(
+        connection: Connection,
+        syncer: Option<Syncer>,
+        hints: HintSender,
+        bell: Bell,
+    ) -> Result<Self, StoreError> {
         let (requests, inbox) = Inbox::open();
-        let work = Work { connection, hints, bell, statements: Statements::new(), memory: Memory::default() };
+        let work = Work {
+            syncer,
+            connection,
+            hints,
+            bell,
+            statements: Statements::new(),
+            memory: Memory::default(),
+        };
         let thread =
             std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || work.run(inbox));
         let thread = thread.map_err(|error| StoreError::unavailable("start the writer", error))?;
@@ -118,6 +132,8 @@ impl Drop for Writer {
 }
 
 struct Work {
+    /// Where commits do not wait for the disk. Ends before the file is closed, so that all of them are on disk then.
+    syncer: Option<Syncer>,
     connection: Connection,
     hints: HintSender,
     bell: Bell,
@@ -148,8 +164,8 @@ impl Work {
         for request in group {
             answers.extend(apply(request, &mut commit));
         }
-        let (hints, mut failure) = commit.finish();
-        failure = failure.or_else(|| self.commit().err());
+        let Finished { hints, gave_numbers, failure } = commit.finish();
+        let failure = failure.or_else(|| self.commit(gave_numbers).err());
         if failure.is_some() {
             self.roll_back();
         }
@@ -162,12 +178,14 @@ impl Work {
         }
     }
 
-    /// Waits for the disk.
-    fn commit(&self) -> Result<(), StoreError> {
+    /// Waits for the disk, unless that is left to the syncer.
+    fn commit(&self, gave_numbers: bool) -> Result<(), StoreError> {
         self.execute("COMMIT").map_err(|error| match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::unavailable("write", error),
             _ => StoreError::unknown("commit", error),
-        })
+        })?;
+        let Some(syncer) = &self.syncer else { return Ok(()) };
+        syncer.log().committed(gave_numbers).map_err(|error| StoreError::unknown("commit", error))
     }
 
     fn roll_back(&mut self) {

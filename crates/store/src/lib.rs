@@ -35,6 +35,13 @@
 //!   the caller, or whoever looks after it, finds what it was given.
 //! - **Hints may be late, doubled or lost.** Speed depends on them, correctness never.
 //!
+//! ## Durable
+//!
+//! What a write acknowledged survives the loss of power. A store may be opened to wait for its disk a moment later, as
+//! an operator decides who would rather have speed: then what was acknowledged in the last span, which the operator names,
+//! may be lost with the machine's power, never by a crash of the process. What is lost is the end of what happened, and
+//! nothing before it; no number and no version that was lost is given out again.
+//!
 //! ## Deleting
 //!
 //! A create that was under way when its document was deleted would bring it back. Where that matters, a collection is
