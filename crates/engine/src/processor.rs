@@ -310,6 +310,10 @@ impl Processor {
     /// Lets running jobs finish for as long as they may, and gives the rest back for others to run.
     pub(crate) async fn give_back(&self, grace: Duration) {
         let _ = timeout(grace, self.all_ended()).await;
+        if !self.hands().rests {
+            // It was resumed meanwhile.
+            return;
+        }
         self.stop_all(Stop::Release);
         let _ = timeout(STOP_GRACE * 4, self.all_ended()).await;
     }

@@ -143,14 +143,10 @@ impl Processor {
         tokio::select! {
             biased;
             () = dropped => Outcome::Stopped(Stop::LeaseOver),
-            ended = &mut run => ended_by(ended),
+            ended = &mut run => stopped_or(brake, ended_by(ended)),
             () = brake.told.cancelled() => {
-                let why = brake.why().unwrap_or(Stop::NotOurs);
-                match stopping(&mut run, brake).await {
-                    // It finished all the same: that is worth keeping, if it is still ours.
-                    Some(Ok(Ok(result))) if why == Stop::Release => Outcome::Ended(Ok(result)),
-                    _ => Outcome::Stopped(brake.why().unwrap_or(why)),
-                }
+                let ended = stopping(&mut run, brake).await.map(ended_by);
+                stopped_or(brake, ended.unwrap_or(Outcome::Stopped(Stop::NotOurs)))
             }
             () = timed_out => {
                 brake.told.cancel();
@@ -238,6 +234,15 @@ async fn stopping<T>(run: &mut (impl Future<Output = T> + Unpin), brake: &Brake)
         biased;
         () = brake.dropped.cancelled() => None,
         ended = timeout(STOP_GRACE, run) => ended.ok(),
+    }
+}
+
+/// Who was told to stop, and did not finish all the same, was stopped.
+fn stopped_or(brake: &Brake, outcome: Outcome) -> Outcome {
+    match (brake.why(), outcome) {
+        (Some(Stop::Release) | None, finished @ Outcome::Ended(Ok(_))) => finished,
+        (Some(why), _) => Outcome::Stopped(why),
+        (None, outcome) => outcome,
     }
 }
 
