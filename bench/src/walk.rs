@@ -15,6 +15,7 @@ use rota_engine::types::JobTypes;
 use rota_model::domain::Domain;
 use rota_model::ids::NodeId;
 use rota_model::job::NewJob;
+use rota_model::node::NodeRole;
 use rota_store::{Store, settings};
 use rota_store_sqlite::SqliteStore;
 use rota_store_sqlite::holder::Holder;
@@ -195,7 +196,15 @@ impl Stage {
         let mut types = JobTypes::built_in().unwrap();
         types.add("stamp", &json!({}), Arc::new(Stamp(stamp))).unwrap();
         let (id, name, version) = (NodeId::derived(&["bench"]), "bench".to_owned(), "bench".to_owned());
-        let options = NodeOptions { id, name, version, capacity: 64 };
+        let options = NodeOptions {
+            id,
+            name,
+            version,
+            capacity: 64,
+            roles: vec![NodeRole::Web, NodeRole::Processor],
+            controllable: true,
+            grace: Duration::from_millis(300),
+        };
         let joined =
             Node::join(Arc::clone(&store), &settings, options, Arc::new(types), surroundings.clone()).await;
         let node = joined.unwrap();

@@ -1,7 +1,16 @@
 //! Where jobs are handed in and asked for: what the web service calls.
 //!
 //! A job is checked, given an id and a number, and written; when [`JobDesk::submit`] returns, it is on disk. Under an
-//! idempotency key the id is derived from domain and key, so that a repeat meets the job it made before.
+//! idempotency key the id is derived from domain and key, so that a repeat meets the job it made before. A create whose
+//! answer was lost is repeated under the same id, and so is the same create.
+//!
+//! - [`batch`]: many at once
+//! - [`keys`]: those of which there is to be only one at a time
+//! - [`changes`]: cancel, requeue, delete
+
+mod batch;
+mod changes;
+mod keys;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +24,20 @@ use rota_store::cursor::Cursor;
 use rota_store::hints::Changes;
 use rota_store::jobs::{JobFilter, Jobs};
 use rota_store::repository::Created;
+use rota_store::unique_keys::UniqueKeys;
 use rota_store::{StoreError, Versioned};
 use tokio::time::{Instant, timeout_at};
 
+use crate::flaws::Flaw;
 use crate::numbers::Numbers;
+use crate::patience::persevere;
+use crate::processor::Processor;
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
 use crate::waiters::Waiters;
+
+pub use batch::{Accepted, MAX_BATCH};
+pub use changes::{ChangeError, Deleted};
 
 /// A hint may be lost: whoever waits looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -30,8 +46,17 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Submitted {
     New(Versioned<Job>),
-    /// The same submission was made before, under the same key.
+    /// The same submission was made before, under the same idempotency key.
     Again(Versioned<Job>),
+    /// A job with the same unique key is there.
+    Twin(Versioned<Job>),
+}
+
+impl Submitted {
+    pub fn job(&self) -> &Versioned<Job> {
+        let (Submitted::New(job) | Submitted::Again(job) | Submitted::Twin(job)) = self;
+        job
+    }
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -41,50 +66,60 @@ pub enum SubmitError {
     /// The idempotency key was used for something else.
     #[error("the idempotency key was used before for another submission, job {0}")]
     KeyReused(JobId),
+    /// The idempotency key was used for a job that was deleted since.
+    #[error("the idempotency key was used for job {0}, which was deleted")]
+    Deleted(JobId),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 pub struct JobDesk {
     jobs: Jobs,
+    unique_keys: UniqueKeys,
     types: Arc<JobTypes>,
     numbers: Numbers,
     waiters: Waiters,
     surroundings: Surroundings,
     sections: u32,
     node: NodeId,
+    processor: Arc<Processor>,
+}
+
+/// What a desk needs of its node.
+pub(crate) struct Parts {
+    pub(crate) jobs: Jobs,
+    pub(crate) unique_keys: UniqueKeys,
+    pub(crate) types: Arc<JobTypes>,
+    pub(crate) waiters: Waiters,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) sections: u32,
+    pub(crate) node: NodeId,
+    pub(crate) processor: Arc<Processor>,
 }
 
 impl JobDesk {
-    pub(crate) fn new(
-        jobs: Jobs,
-        types: Arc<JobTypes>,
-        waiters: Waiters,
-        surroundings: Surroundings,
-        sections: u32,
-        node: NodeId,
-    ) -> Self {
-        Self { numbers: Numbers::new(jobs.clone()), jobs, types, waiters, surroundings, sections, node }
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { jobs, unique_keys, types, waiters, surroundings, sections, node, processor } = parts;
+        let numbers = Numbers::new(jobs.clone());
+        Self { jobs, unique_keys, types, numbers, waiters, surroundings, sections, node, processor }
     }
 
     /// Takes a job. On return it is on disk.
     pub async fn submit(&self, domain: &Domain, submission: NewJob) -> Result<Submitted, SubmitError> {
-        submission.check()?;
-        self.types.check(&submission)?;
-        let digest = submission.idempotency_key.as_ref().map(|_| submission.digest());
-        let job_id = self.job_id(domain, submission.idempotency_key.as_deref())?;
-        let place = Place {
-            domain: domain.clone(),
-            job_id,
-            job_number: self.numbers.next().await?,
-            sections: self.sections,
-            accepted_by: self.node,
-        };
-        let job = submission.into_job(place, self.surroundings.now());
-        match self.jobs.create(job).await? {
-            Created::New(job) => Ok(Submitted::New(job)),
-            Created::Exists(_) => self.submitted_before(domain, job_id, digest).await,
+        let job_id = self.checked(domain, &submission)?;
+        let number = self.numbers.next().await?;
+        if submission.unique.is_some() {
+            return self.submit_unique(domain, &submission, job_id, number).await;
         }
+        let job = self.job(domain, submission, job_id, number);
+        self.create(job).await
+    }
+
+    /// The id of the job, if there is nothing to be said against it.
+    fn checked(&self, domain: &Domain, submission: &NewJob) -> Result<JobId, Invalid> {
+        submission.check()?;
+        self.types.check(submission)?;
+        self.job_id(domain, submission.idempotency_key.as_deref())
     }
 
     fn job_id(&self, domain: &Domain, idempotency_key: Option<&str>) -> Result<JobId, Invalid> {
@@ -96,15 +131,44 @@ impl JobDesk {
         check.finish().map(|()| JobId::derived(&["idempotency", domain.as_str(), key]))
     }
 
-    async fn submitted_before(
-        &self,
-        domain: &Domain,
-        id: JobId,
-        digest: Option<String>,
-    ) -> Result<Submitted, SubmitError> {
-        let there = self.jobs.get(domain, id).await?;
-        let there = there.ok_or_else(|| StoreError::unavailable("submit", "the job's id is taken"))?;
-        if there.document.request_digest == digest {
+    /// The job as it is to be stored.
+    fn job(&self, domain: &Domain, submission: NewJob, job_id: JobId, job_number: u64) -> Job {
+        let place = Place {
+            domain: domain.clone(),
+            job_id,
+            job_number,
+            sections: self.sections,
+            accepted_by: self.node,
+        };
+        submission.into_job(place, self.surroundings.now())
+    }
+
+    /// Stores a job, already claimed if this node can begin with it at once.
+    async fn create(&self, job: Job) -> Result<Submitted, SubmitError> {
+        let created = match self.processor.seat_for(&job) {
+            Some(seat) => Processor::begin_new(&self.processor, seat, job).await,
+            None => self.create_queued(job).await,
+        };
+        match created? {
+            Created::New(job) => Ok(Submitted::New(job)),
+            Created::Exists(job) => self.submitted_before(&job).await,
+        }
+    }
+
+    async fn create_queued(&self, job: Job) -> Result<Created<Job>, StoreError> {
+        let created = create(&self.jobs, &self.surroundings, job).await?;
+        if let Created::New(job) = &created {
+            self.processor.expect(&job.document);
+        }
+        Ok(created)
+    }
+
+    /// What is there under the id of a submission that found it taken.
+    async fn submitted_before(&self, ours: &Job) -> Result<Submitted, SubmitError> {
+        let id = ours.job_id;
+        let there = persevere("submit", |_| self.jobs.get(&ours.domain, id)).await?;
+        let Some(there) = there else { return Err(SubmitError::Deleted(id)) };
+        if there.document.request_digest == ours.request_digest {
             Ok(Submitted::Again(there))
         } else {
             Err(SubmitError::KeyReused(id))
@@ -156,4 +220,39 @@ impl JobDesk {
     pub fn changes(&self) -> Changes {
         self.jobs.changes()
     }
+}
+
+/// Stores a new job, and again under the same id while the answer is lost. Who finds its own create there has created it.
+pub(crate) async fn create(
+    jobs: &Jobs,
+    surroundings: &Surroundings,
+    job: Job,
+) -> Result<Created<Job>, StoreError> {
+    // Whoever chose the name may have used it before; an id that was just made up can only have been taken by us.
+    let ours = job.idempotency_key.is_none() && job.unique.is_none();
+    let flawed = surroundings.has(Flaw::RepeatsUnderNewId);
+    let created = persevere("create a job", |maybe| {
+        let mut job = job.clone();
+        if maybe && flawed {
+            job.job_id = JobId::rising(surroundings.now(), &surroundings.randomness());
+        }
+        async move {
+            match jobs.create(job).await? {
+                Created::Exists(job) if maybe && ours => {
+                    let there = jobs.get_any(job.job_id).await?;
+                    Ok(there.map_or(Created::Exists(job), Created::New))
+                }
+                created => Ok(created),
+            }
+        }
+    });
+    let created = created.await;
+    if surroundings.has(Flaw::AcknowledgesUnknown)
+        && let Err(StoreError::Unknown { .. }) = &created
+    {
+        let key = rota_store::seam::Key::new(&rota_store::collection::JOBS, job.job_id);
+        let version = rota_store::seam::Version(0);
+        return Ok(Created::New(Versioned { key, document: job, version }));
+    }
+    created
 }

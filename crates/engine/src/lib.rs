@@ -1,22 +1,32 @@
 //! What decides and runs: the queue, and the nodes that work on it.
 //!
 //! - [`node`]: one node of the fleet, put together from the parts below
-//! - [`membership`]: its `state` document and heartbeat, and the jobs of those that died
-//! - [`desk`]: where jobs are submitted, looked up and waited for
+//! - [`membership`], [`lease`]: its `state` document and heartbeat, and how long it may count on them
+//! - [`watch`], [`watching`]: telling the dead from the living, and its place among these
+//! - [`fleet`]: the nodes, for people who look at them and tell them what to do
+//! - [`desk`]: where jobs are submitted, looked up, waited for and changed
 //! - [`processor`]: claims due jobs, runs their handlers, settles what came of it
 //! - [`handler`], [`handlers`], [`types`]: what a job type does and which payloads it takes
-//! - [`surroundings`]: time and chance, passed in, so that a run can be repeated
+//! - [`maintenance`]: what has to be done now and then
+//! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
+//! - [`flaws`]: how an engine can be wrong, for testing the tests
 //!
 //! Nothing here knows HTTP, a driver or the system's clock.
 
 pub mod desk;
 pub mod flaws;
+pub mod fleet;
 pub mod handler;
 pub mod handlers;
+pub mod lease;
+mod maintenance;
 pub mod membership;
 pub mod node;
 mod numbers;
+mod patience;
 pub mod processor;
 pub mod surroundings;
 pub mod types;
 mod waiters;
+mod watch;
+mod watching;

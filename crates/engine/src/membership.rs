@@ -1,25 +1,35 @@
 //! The life of a node as the others see it: its `state` document, written at every heartbeat under an incarnation that
-//! is new at each start.
+//! is new at each start (rule 2, from the side of the one who is watched).
+//!
+//! Whoever else writes to the document is heard: a person who wants the node to pause, and another node that took it for
+//! dead. Who finds itself TERMINATED stops what it runs and joins again, as somebody else.
 //!
 //! A store that one process alone can open says so; then every other incarnation found in it is dead, and its jobs are
 //! taken over at once.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rota_model::Extra;
 use rota_model::ids::{Incarnation, NodeId};
 use rota_model::job::Holder;
 use rota_model::metadata::Metadata;
-use rota_model::node::{self, NodeEvent, NodeRole, NodeState, NodeStatus, sections_of_rank};
+use rota_model::node::{self, NodeEvent, NodeRole, NodeState, NodeStatus, NodeWish, sections_of_rank};
 use rota_store::nodes::Nodes;
 use rota_store::repository::{Created, Saved};
 use rota_store::{StoreError, Versioned};
+use tokio::time::timeout;
 
+use crate::flaws::Flaw;
+use crate::lease::Lease;
 use crate::surroundings::Surroundings;
 
 /// How often a node says that it lives.
 pub const HEARTBEAT: Duration = Duration::from_secs(2);
+/// After this the answer to a beat is no longer waited for: another is sent.
+const ANSWER: Duration = Duration::from_millis(1_500);
+/// How often a beat is decided anew while others write to the document.
+const TRIES: usize = 5;
 
 /// What a node says about itself.
 #[derive(Clone, Debug)]
@@ -30,94 +40,198 @@ pub struct Card {
     pub roles: Vec<NodeRole>,
     pub types: Vec<String>,
     pub capacity: u32,
+    /// How many sections the queue has.
     pub sections: u32,
+    pub controllable: bool,
 }
 
-pub struct Membership {
+/// What a node is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Doing {
+    pub(crate) running: u32,
+    pub(crate) place: Place,
+}
+
+/// Where a node stands among those of its role.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) rank: u32,
+    /// The sections it looks at first.
+    pub(crate) sections: Vec<u32>,
+}
+
+impl Place {
+    /// Among so many.
+    pub(crate) fn of(rank: u32, nodes: u32, sections: u32) -> Self {
+        Self { rank, sections: sections_of_rank(rank, nodes, sections) }
+    }
+}
+
+/// What came of a beat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beat {
+    Acknowledged,
+    /// Others took us for dead.
+    Condemned,
+    /// Another process lives under our id.
+    Superseded,
+}
+
+pub(crate) struct Membership {
     nodes: Nodes,
     card: Card,
     surroundings: Surroundings,
-    exclusive: bool,
+    lease: Arc<Lease>,
     state: Versioned<NodeState>,
     incarnation: Incarnation,
 }
 
 impl Membership {
     /// Joins the fleet, under a new incarnation.
-    pub async fn join(
+    pub(crate) async fn join(
         nodes: Nodes,
         card: Card,
         surroundings: Surroundings,
+        lease: Arc<Lease>,
         exclusive: bool,
     ) -> Result<Self, StoreError> {
         let incarnation = Incarnation::rising(surroundings.now(), &surroundings.randomness());
+        let sent = lease.clock();
         let state = enter(&nodes, &card, &surroundings, incarnation).await?;
-        let mut joined = Self { nodes, card, surroundings, exclusive, state, incarnation };
+        lease.renew(sent);
+        let joined = Self { nodes, card, surroundings, lease, state, incarnation };
         if exclusive {
             joined.bury_others().await?;
         }
         Ok(joined)
     }
 
-    pub fn holder(&self) -> Holder {
-        Holder { node: self.card.id, incarnation: self.incarnation }
-    }
-
-    /// Says that the node lives, and how busy it is.
-    pub async fn beat(&mut self, running: u32) -> Result<(), StoreError> {
-        let full = running >= self.card.capacity;
-        let now = self.surroundings.now();
-        let mut after = self.state.document.clone();
-        let event = if full { NodeEvent::Fill } else { NodeEvent::Free };
-        after.status = node::TRANSITIONS.next(after.status, event).unwrap_or(after.status);
-        after.last_seen_at = now;
-        after.running = Some(running);
-        after.metadata.touch(now, self.card.id);
-        self.write(after).await
-    }
-
-    /// Says goodbye.
-    pub async fn leave(&mut self) -> Result<(), StoreError> {
-        let mut after = self.state.document.clone();
-        terminate(&mut after, &self.surroundings, self.card.id);
-        after.running = Some(0);
-        self.write(after).await
-    }
-
-    /// The incarnations that are alive, as far as is known: whoever else holds a job is dead.
-    pub async fn alive(&self) -> Result<BTreeSet<Incarnation>, StoreError> {
-        let mut alive = BTreeSet::from([self.incarnation]);
-        if !self.exclusive {
-            let live = |state: &NodeState| state.status != NodeStatus::Terminated && state.id != self.card.id;
-            let others = self.nodes.all().await?;
-            let others = others.iter().map(|node| &node.document).filter(|state| live(state));
-            alive.extend(others.filter_map(|state| state.incarnation));
+    /// Joins once more, as somebody else.
+    pub(crate) async fn rejoin(&mut self) -> Result<(), StoreError> {
+        if !self.surroundings.has(Flaw::RejoinsAsTheSame) {
+            self.incarnation = Incarnation::rising(self.surroundings.now(), &self.surroundings.randomness());
         }
-        Ok(alive)
-    }
-
-    /// Writes our state. Who finds it changed by someone else reads it and writes on top: the incarnation is ours.
-    async fn write(&mut self, after: NodeState) -> Result<(), StoreError> {
-        if let Saved::Applied(version) = self.nodes.save(&self.state, &after).await? {
-            self.state = self.state.written(after, version);
-            return Ok(());
-        }
-        self.state = enter(&self.nodes, &self.card, &self.surroundings, self.incarnation).await?;
+        let sent = self.lease.clock();
+        let entered = enter(&self.nodes, &self.card, &self.surroundings, self.incarnation);
+        self.state = timeout(ANSWER * 2, entered).await.unwrap_or_else(|_| Err(no_answer("join")))?;
+        self.lease.renew(sent);
         Ok(())
     }
 
+    pub(crate) fn holder(&self) -> Holder {
+        Holder { node: self.card.id, incarnation: self.incarnation }
+    }
+
+    pub(crate) fn wanted(&self) -> Option<NodeWish> {
+        self.state.document.wanted
+    }
+
+    /// Says that the node lives, and what it is doing.
+    pub(crate) async fn beat(&mut self, doing: &Doing) -> Result<Beat, StoreError> {
+        for _ in 0..TRIES {
+            let mut after = self.state.document.clone();
+            self.describe(&mut after, doing);
+            let sent = self.lease.clock();
+            match self.save(&after).await? {
+                Saved::Applied(version) => {
+                    self.state = self.state.written(after, version);
+                    self.lease.renew(sent);
+                    return Ok(Beat::Acknowledged);
+                }
+                Saved::Overtaken => {
+                    let beat = self.look().await?;
+                    if beat != Beat::Acknowledged {
+                        return Ok(beat);
+                    }
+                }
+            }
+        }
+        Err(StoreError::unavailable("beat", "others keep writing to the document of this node"))
+    }
+
+    fn describe(&self, state: &mut NodeState, doing: &Doing) {
+        let full = doing.running >= self.card.capacity;
+        let event = if full { NodeEvent::Fill } else { NodeEvent::Free };
+        state.status = node::TRANSITIONS.next(state.status, event).unwrap_or(state.status);
+        state.last_seen_at = self.surroundings.now();
+        state.running = Some(doing.running);
+        state.job_queue_section = doing.place.rank;
+        if state.sections != doing.place.sections {
+            state.sections.clone_from(&doing.place.sections);
+        }
+        state.metadata.touch(self.surroundings.now(), self.card.id);
+    }
+
+    /// Reads what became of our document. Ours, changed by somebody else or by a beat whose answer was lost, is taken as
+    /// it is.
+    async fn look(&mut self) -> Result<Beat, StoreError> {
+        let found = timeout(ANSWER, self.nodes.get(self.card.id)).await;
+        let Some(found) = found.unwrap_or_else(|_| Err(no_answer("read the state of this node")))? else {
+            return Ok(Beat::Condemned);
+        };
+        if found.document.incarnation != Some(self.incarnation) {
+            return Ok(Beat::Superseded);
+        }
+        if found.document.status == NodeStatus::Terminated {
+            return Ok(Beat::Condemned);
+        }
+        self.state = found;
+        Ok(Beat::Acknowledged)
+    }
+
+    async fn save(&self, after: &NodeState) -> Result<Saved, StoreError> {
+        let saved = timeout(ANSWER, self.nodes.save(&self.state, after)).await;
+        saved.unwrap_or_else(|_| Err(no_answer("beat")))
+    }
+
+    /// Says goodbye.
+    pub(crate) async fn leave(&mut self) -> Result<(), StoreError> {
+        self.lease.end();
+        for _ in 0..TRIES {
+            let mut after = self.state.document.clone();
+            terminate(&mut after, &self.surroundings, self.card.id);
+            after.running = Some(0);
+            match self.save(&after).await {
+                Ok(Saved::Applied(_)) => return Ok(()),
+                Ok(Saved::Overtaken) => {}
+                Err(error) if error.is_passing() => {}
+                Err(error) => return Err(error),
+            }
+            if self.look().await? != Beat::Acknowledged {
+                return Ok(());
+            }
+        }
+        Err(StoreError::unavailable("say goodbye", "others keep writing to the document of this node"))
+    }
+
     /// Nobody else can have the store open: what others left in it is their last word.
-    async fn bury_others(&mut self) -> Result<(), StoreError> {
+    async fn bury_others(&self) -> Result<(), StoreError> {
         for other in self.nodes.all().await? {
-            let state = &other.document;
-            if state.id != self.card.id && state.status != NodeStatus::Terminated {
-                let mut after = state.clone();
-                terminate(&mut after, &self.surroundings, self.card.id);
-                self.nodes.save(&other, &after).await?;
+            if other.document.id != self.card.id {
+                condemn(&self.nodes, &other, &self.surroundings, self.card.id).await?;
             }
         }
         Ok(())
     }
+}
+
+/// Writes TERMINATED over the version that was seen: who lives after all has written another by then. Says whether it was
+/// written.
+pub(crate) async fn condemn(
+    nodes: &Nodes,
+    other: &Versioned<NodeState>,
+    surroundings: &Surroundings,
+    by: NodeId,
+) -> Result<bool, StoreError> {
+    if other.document.status == NodeStatus::Terminated {
+        return Ok(false);
+    }
+    let newest =
+        if surroundings.has(Flaw::CondemnsBlindly) { nodes.get(other.document.id).await? } else { None };
+    let other = newest.as_ref().unwrap_or(other);
+    let mut after = other.document.clone();
+    terminate(&mut after, surroundings, by);
+    Ok(matches!(nodes.save(other, &after).await?, Saved::Applied(_)))
 }
 
 fn terminate(state: &mut NodeState, surroundings: &Surroundings, by: NodeId) {
@@ -158,6 +272,8 @@ fn fresh_state(
     if let Some(before) = before {
         metadata.created_at = before.document.metadata.created_at;
     }
+    // A pause lasts until somebody ends it; a drain was meant for the life that is over.
+    let wanted = before.and_then(|before| before.document.wanted);
     NodeState {
         name: card.name.clone(),
         id: card.id,
@@ -171,9 +287,13 @@ fn fresh_state(
         version: Some(card.version.clone()),
         capacity: Some(card.capacity),
         running: Some(0),
-        wanted: before.and_then(|before| before.document.wanted),
-        controllable: true,
+        wanted: wanted.filter(|wanted| *wanted == NodeWish::Pause),
+        controllable: card.controllable,
         metadata,
         extra: before.map_or_else(Extra::new, |before| before.document.extra.clone()),
     }
+}
+
+fn no_answer(what: &str) -> StoreError {
+    StoreError::unknown(what, "no answer came in time")
 }

@@ -1,23 +1,48 @@
-//! One node of the fleet: its membership, its desk and its processor, started and stopped together.
+//! One node of the fleet, put together: what it does, each in a task of its own so that nothing waits for anything else.
+//!
+//! ```text
+//!  beat ──────▶ state document ◀────── watch (all nodes, every second)
+//!    │ acknowledged                       │ dead          │ rank, wishes
+//!  lease ──▶ watchdog ──▶ processor ◀── recovery       sections, pause
+//! ```
+//!
+//! - beat: says that the node lives, every two seconds; joins again if others took it for dead
+//! - watch: reads the `state` documents, finds the dead, and its own place among the living
+//! - recovery: queues again what nobody runs
+//! - watchdog: stops all handlers when the lease is over
+//! - maintenance: what expired, and what was deleted long ago
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rota_model::ids::NodeId;
-use rota_model::node::{NodeRole, NodeState};
+use rota_model::node::NodeRole;
 use rota_model::settings::Settings;
-use rota_store::hints::Changes;
 use rota_store::jobs::Jobs;
 use rota_store::nodes::Nodes;
+use rota_store::unique_keys::UniqueKeys;
 use rota_store::{Store, StoreError};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::desk::JobDesk;
-use crate::membership::{Card, HEARTBEAT, Membership};
-use crate::processor::Processor;
+use crate::desk::{self, JobDesk};
+use crate::flaws::Flaw;
+use crate::fleet::Fleet;
+use crate::lease::Lease;
+use crate::maintenance::Maintenance;
+use crate::membership::{Beat, Card, Doing, HEARTBEAT, Membership, Place};
+use crate::patience::STORE_PAUSE;
+use crate::processor::{self, Processor};
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
 use crate::waiters::Waiters;
+use crate::watching::Watching;
+
+/// How long a node that stops tries to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// How often the watchdog looks at least: a clock that stood still while the machine slept must not be trusted for long.
+const WATCHDOG: Duration = Duration::from_millis(250);
 
 /// Who the node is and how much it takes on.
 #[derive(Clone, Debug)]
@@ -25,17 +50,41 @@ pub struct NodeOptions {
     pub id: NodeId,
     pub name: String,
     pub version: String,
+    pub roles: Vec<NodeRole>,
     /// How many jobs it runs at once.
     pub capacity: u32,
+    /// Whether people may pause and drain it.
+    pub controllable: bool,
+    /// How long running jobs may go on when the node stops or is drained; the rest is given back.
+    pub grace: Duration,
 }
 
 pub struct Node {
     pub desk: Arc<JobDesk>,
     pub fleet: Fleet,
     membership: Membership,
-    processor: Arc<Processor>,
-    waiters: Waiters,
-    jobs: Jobs,
+    life: Arc<Life>,
+    maintenance: Maintenance,
+    watching: Watching,
+}
+
+/// What the tasks of a node share.
+pub(crate) struct Life {
+    pub(crate) processor: Arc<Processor>,
+    pub(crate) nodes: Nodes,
+    pub(crate) jobs: Jobs,
+    pub(crate) waiters: Waiters,
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) exclusive: bool,
+    pub(crate) grace: Duration,
+    /// Where the node stands among the living.
+    pub(crate) place: Mutex<Place>,
+    /// A beat is wanted at once.
+    pub(crate) beat_now: Notify,
+    /// Somebody was found dead.
+    pub(crate) recover_now: Notify,
+    works: bool,
 }
 
 impl Node {
@@ -48,97 +97,232 @@ impl Node {
         surroundings: Surroundings,
     ) -> Result<Self, StoreError> {
         let (jobs, nodes) = (Jobs::new(Arc::clone(&store)), Nodes::new(Arc::clone(&store)));
-        let card = Card {
-            id: options.id,
-            name: options.name,
-            version: options.version,
-            roles: vec![NodeRole::Web, NodeRole::Processor],
-            types: types.names(),
-            capacity: options.capacity,
-            sections: settings.sections,
-        };
+        let unique_keys = UniqueKeys::new(Arc::clone(&store));
+        let card = card(&options, &types, settings.sections);
         let exclusive = store.promises().exclusive;
-        let membership = Membership::join(nodes.clone(), card, surroundings.clone(), exclusive).await?;
+        let lease = Arc::new(Lease::new(surroundings.clone()));
+        let membership =
+            Membership::join(nodes.clone(), card, surroundings.clone(), Arc::clone(&lease), exclusive)
+                .await?;
         let waiters = Waiters::default();
-        let capacity = usize::try_from(options.capacity).unwrap_or(usize::MAX);
-        let holder = membership.holder();
-        let processor =
-            Processor::new(jobs.clone(), Arc::clone(&types), surroundings.clone(), holder, capacity);
-        let desk =
-            JobDesk::new(jobs.clone(), types, waiters.clone(), surroundings, settings.sections, options.id);
-        let taken = processor.take_over(&membership.alive().await?).await?;
+        let processor = Arc::new(Processor::new(processor::Parts {
+            jobs: jobs.clone(),
+            types: Arc::clone(&types),
+            surroundings: surroundings.clone(),
+            waiters: waiters.clone(),
+            lease: Arc::clone(&lease),
+            holder: membership.holder(),
+            capacity: usize::try_from(options.capacity).unwrap_or(usize::MAX),
+        }));
+        let works = options.roles.contains(&NodeRole::Processor);
+        processor.set_rests(!works || membership.wanted().is_some());
+        let desk = JobDesk::new(desk::Parts {
+            jobs: jobs.clone(),
+            unique_keys: unique_keys.clone(),
+            types,
+            waiters: waiters.clone(),
+            surroundings: surroundings.clone(),
+            sections: settings.sections,
+            node: options.id,
+            processor: Arc::clone(&processor),
+        });
+        let taken = processor.take_over(&nodes, exclusive).await?;
         if taken > 0 {
             tracing::info!(taken, "jobs whose holder is gone were queued again");
         }
-        let fleet = Fleet { nodes };
-        Ok(Self { desk: Arc::new(desk), fleet, membership, processor: Arc::new(processor), waiters, jobs })
+        let fleet = Fleet::new(nodes.clone(), surroundings.clone(), options.id);
+        let maintenance =
+            Maintenance::new(store, jobs.clone(), unique_keys, surroundings.clone(), options.id);
+        let watching = Watching::new(options.id, settings.sections, surroundings.clone());
+        let life = Life {
+            processor,
+            nodes,
+            jobs,
+            waiters,
+            lease,
+            surroundings,
+            exclusive,
+            grace: options.grace,
+            place: Mutex::new(Place::of(0, 1, settings.sections)),
+            beat_now: Notify::new(),
+            recover_now: Notify::new(),
+            works,
+        };
+        Ok(Self { desk: Arc::new(desk), fleet, membership, life: Arc::new(life), maintenance, watching })
     }
 
     /// Lives until told to stop, then says goodbye.
-    pub async fn run(mut self, stop: CancellationToken) {
-        let mut waiters = tokio::spawn(self.waiters.clone().run(self.jobs.changes()));
-        let mut work = tokio::spawn(Arc::clone(&self.processor).run(stop.clone()));
-        let mut tick = tokio::time::interval(HEARTBEAT);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                _ = tick.tick() => self.beat().await,
-                _ = &mut waiters => {
-                    tracing::error!("nobody passes hints on to those who wait; the node stops");
-                    break;
-                }
-                // It ends when told to, or by a fault of its own: then the node must not go on as if it worked.
-                ended = &mut work => {
-                    if ended.is_err() {
-                        tracing::error!("the processor ended; the node stops");
-                    }
-                    break;
-                }
-            }
+    pub async fn run(self, stop: CancellationToken) {
+        let Self { membership, life, maintenance, watching, .. } = self;
+        let over = CancellationToken::new();
+        let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
+        let parts = [
+            spawn(Box::pin(life.waiters.clone().run(life.jobs.changes()))),
+            spawn(Box::pin(watch(Arc::clone(&life), watching))),
+            spawn(Box::pin(recover(Arc::clone(&life)))),
+            spawn(Box::pin(guard(Arc::clone(&life)))),
+            spawn(Box::pin(maintain(Arc::clone(&life), maintenance))),
+        ];
+        let mut beats =
+            life.surroundings.spawn(beat(Arc::clone(&life), membership, over.clone(), stop.clone()));
+        let mut work = life.surroundings.spawn(Arc::clone(&life.processor).run(stop.clone(), life.grace));
+        // None of them ends before it is told to, unless by a fault: then the node must not go on as if all were well.
+        tokio::select! {
+            biased;
+            _ = &mut work => {}
+            _ = &mut beats => {}
+            _ = futures::future::select_all(parts) => tracing::error!("a part of the node ended; the node stops"),
         }
         stop.cancel();
         if !work.is_finished() {
             let _ = work.await;
         }
-        waiters.abort();
-        if let Ok(Err(error)) = tokio::time::timeout(Duration::from_secs(1), self.membership.leave()).await {
-            tracing::warn!(%error, "cannot say goodbye");
+        over.cancel();
+        if !beats.is_finished() {
+            let _ = timeout(GOODBYE, beats).await;
         }
     }
+}
 
-    /// One heartbeat: says that the node lives, and looks for jobs whose holder does not.
-    async fn beat(&mut self) {
+fn card(options: &NodeOptions, types: &JobTypes, sections: u32) -> Card {
+    Card {
+        id: options.id,
+        name: options.name.clone(),
+        version: options.version.clone(),
+        roles: options.roles.clone(),
+        types: types.names(),
+        capacity: options.capacity,
+        sections,
+        controllable: options.controllable,
+    }
+}
+
+type Task = futures::future::BoxFuture<'static, ()>;
+
+async fn until(over: CancellationToken, task: Task) {
+    tokio::select! {
+        biased;
+        () = over.cancelled() => {}
+        () = task => {}
+    }
+}
+
+impl Life {
+    fn doing(&self) -> Doing {
         let running = u32::try_from(self.processor.running()).unwrap_or(u32::MAX);
-        if let Err(error) = self.membership.beat(running).await {
-            tracing::warn!(%error, "the heartbeat was not recorded");
-        }
-        let taken = match self.membership.alive().await {
-            Ok(alive) => self.processor.take_over(&alive).await,
-            Err(error) => Err(error),
+        Doing { running, place: self.place.lock().unwrap_or_else(PoisonError::into_inner).clone() }
+    }
+
+    /// Whether the node takes no part in the work, whatever is wanted of it.
+    pub(crate) fn only_watches(&self) -> bool {
+        !self.works
+    }
+
+    pub(crate) fn rank(&self) -> u32 {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).rank
+    }
+}
+
+/// Says that the node lives, until its life is over; then says goodbye.
+async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationToken, stop: CancellationToken) {
+    loop {
+        let pause = match membership.beat(&life.doing()).await {
+            Ok(Beat::Acknowledged) => HEARTBEAT,
+            Ok(Beat::Condemned) => {
+                rejoin(&life, &mut membership).await;
+                continue;
+            }
+            Ok(Beat::Superseded) => {
+                tracing::error!("another process lives under the id of this node; this one stops");
+                life.lease.end();
+                life.processor.abandon();
+                stop.cancel();
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the heartbeat was not recorded");
+                STORE_PAUSE
+            }
         };
-        match taken {
+        tokio::select! {
+            biased;
+            () = over.cancelled() => break,
+            () = life.beat_now.notified() => {}
+            () = sleep(pause) => {}
+        }
+    }
+    if let Err(error) = membership.leave().await {
+        tracing::warn!(%error, "cannot say goodbye");
+    }
+}
+
+/// Others took us for dead: what we run is theirs by now.
+async fn rejoin(life: &Life, membership: &mut Membership) {
+    if !life.surroundings.has(Flaw::RejoinsAsTheSame) {
+        life.lease.end();
+        let stopped = life.processor.abandon();
+        tracing::warn!(stopped, "others took this node for dead; it joins again");
+    }
+    while let Err(error) = membership.rejoin().await {
+        tracing::warn!(%error, "cannot join again; trying once more");
+        sleep(STORE_PAUSE).await;
+    }
+    life.processor.set_holder(membership.holder());
+}
+
+async fn watch(life: Arc<Life>, mut watching: Watching) {
+    loop {
+        if let Err(error) = watching.look(&life).await {
+            tracing::warn!(%error, "cannot read the state of the nodes");
+        }
+        sleep(crate::watch::EVERY).await;
+    }
+}
+
+/// Queues again what nobody runs, and stops what is ours no more.
+async fn recover(life: Arc<Life>) {
+    loop {
+        let checked = life.processor.check_running().await;
+        let taken = life.processor.take_over(&life.nodes, life.exclusive).await;
+        match checked.and(taken) {
             Ok(0) => {}
             Ok(taken) => tracing::info!(taken, "jobs whose holder is gone were queued again"),
-            Err(error) => tracing::warn!(%error, "cannot look for jobs of dead nodes"),
+            Err(error) => tracing::warn!(%error, "cannot look for jobs whose holder is gone"),
+        }
+        let searched_once = life.surroundings.has(Flaw::DeadSearchedOnce);
+        tokio::select! {
+            biased;
+            () = life.recover_now.notified() => {}
+            () = sleep(crate::watch::EVERY), if !searched_once => {}
         }
     }
 }
 
-/// The nodes, for those who look.
-#[derive(Clone)]
-pub struct Fleet {
-    nodes: Nodes,
+/// Stops all handlers when the lease is over.
+async fn guard(life: Arc<Life>) {
+    loop {
+        let left = life.lease.left();
+        if left.is_zero() {
+            let stopped = life.processor.abandon();
+            if stopped > 0 {
+                tracing::warn!(
+                    stopped,
+                    "the store could not be reached for too long; what ran here was stopped"
+                );
+            }
+        }
+        sleep(if left.is_zero() { WATCHDOG } else { left.min(WATCHDOG) }).await;
+    }
 }
 
-impl Fleet {
-    /// Every node there ever was, by name.
-    pub async fn all(&self) -> Result<Vec<NodeState>, StoreError> {
-        let mut nodes: Vec<_> = self.nodes.all().await?.into_iter().map(|node| node.document).collect();
-        nodes.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
-        Ok(nodes)
-    }
-
-    pub fn changes(&self) -> Changes {
-        self.nodes.changes()
+async fn maintain(life: Arc<Life>, mut maintenance: Maintenance) {
+    loop {
+        sleep(crate::watch::EVERY).await;
+        // One node of the fleet is enough.
+        if life.rank() == 0
+            && let Err(error) = maintenance.tick().await
+        {
+            tracing::warn!(%error, "cannot clear out");
+        }
     }
 }

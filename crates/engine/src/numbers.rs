@@ -7,6 +7,8 @@ use rota_store::StoreError;
 use rota_store::jobs::Jobs;
 use tokio::sync::Mutex;
 
+use crate::patience::persevere;
+
 const BLOCK: u64 = 1_000;
 
 pub(crate) struct Numbers {
@@ -24,7 +26,28 @@ impl Numbers {
         if let Some(number) = block.next() {
             return Ok(number);
         }
-        *block = self.jobs.numbers(BLOCK).await?;
-        block.next().ok_or_else(|| StoreError::unavailable("take numbers", "the store gave none"))
+        *block = self.fetch(BLOCK).await?;
+        block.next().ok_or_else(none)
     }
+
+    /// This many, rising.
+    pub(crate) async fn take(&self, count: usize) -> Result<Vec<u64>, StoreError> {
+        let mut block = self.block.lock().await;
+        let mut numbers: Vec<u64> = block.by_ref().take(count).collect();
+        let missing = (count - numbers.len()) as u64;
+        if missing > 0 {
+            *block = self.fetch(missing + BLOCK).await?;
+            numbers.extend(block.by_ref().take(count - numbers.len()));
+        }
+        if numbers.len() == count { Ok(numbers) } else { Err(none()) }
+    }
+
+    /// A block whose answer was lost is a gap.
+    async fn fetch(&self, count: u64) -> Result<Range<u64>, StoreError> {
+        persevere("take numbers", |_| self.jobs.numbers(count)).await
+    }
+}
+
+fn none() -> StoreError {
+    StoreError::unavailable("take numbers", "the store gave none")
 }

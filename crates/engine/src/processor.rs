@@ -1,91 +1,98 @@
 //! Claims due jobs, runs their handlers, settles what came of it.
 //!
-//! A claim is never orphaned: each carries a token, and at every heartbeat [`Processor::take_over`] looks at all
-//! STARTED jobs. Those of dead incarnations are queued again, and so are those that name us although we neither run
-//! them nor are just claiming them: a claim whose answer was lost. Whatever is written is written on the version that
-//! was read, under the epoch that was claimed; who comes late is refused by the store.
+//! A claim is never orphaned: each carries a token and names the life of the node that made it, and [`recovery`] looks at
+//! all STARTED jobs again and again. Whatever is written is written on the version that was read, under the epoch that was
+//! claimed; who comes late is refused by the store.
+//!
+//! - [`hands`]: what the node has in hand, and how many more it can take
+//! - [`run`]: one job, from its claim to its settling
+//! - [`settle`]: writing what came of it
+//! - [`recovery`]: jobs whose holder is gone, and those that are ours no more
+//!
+//! A job that is submitted to a node with nothing else to do is stored as already claimed: one write instead of two before
+//! its handler runs. The task that stores it is the node's own, and begins with it when the write is done, whether or not
+//! somebody still waits for the answer.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod hands;
+mod recovery;
+mod run;
+mod settle;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rota_model::ids::{ClaimToken, Incarnation, JobId};
-use rota_model::job::{Holder, Job, JobStatus, Refusal};
-use rota_model::time::UnixMillis;
-use rota_store::hints::{Changes, News};
+use rota_model::ids::ClaimToken;
+use rota_model::job::{Holder, Job, JobStatus};
+use rota_store::StoreError;
+use rota_store::hints::{Changes, Hint, News};
 use rota_store::jobs::Jobs;
-use rota_store::repository::Saved;
-use rota_store::{StoreError, Versioned};
-use serde_json::{Map, Value};
-use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use rota_store::repository::Created;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::handler::{Context, HandlerError};
+use crate::desk;
+use crate::flaws::Flaw;
+use crate::lease::Lease;
+use crate::patience::{STORE_PAUSE, answered};
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
+use crate::waiters::Waiters;
+
+pub(crate) use hands::Seat;
+use hands::{Hands, Stop};
 
 /// A hint may be lost: an idle processor looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long nothing must happen before an idle processor looks ahead.
 const QUIET: Duration = Duration::from_millis(10);
-/// How long to leave a store alone that is not available.
-const STORE_PAUSE: Duration = Duration::from_millis(200);
-/// How long running jobs may go on when the node stops.
-const GRACE: Duration = Duration::from_millis(300);
+/// How long a node with nothing to do leaves the sections of others to them.
+const HELP_AFTER: Duration = Duration::from_millis(200);
+/// How long a handler that was told to stop may take for it.
+const STOP_GRACE: Duration = Duration::from_millis(500);
 
 pub struct Processor {
     jobs: Jobs,
     types: Arc<JobTypes>,
     surroundings: Surroundings,
-    holder: Holder,
+    waiters: Waiters,
+    lease: Arc<Lease>,
     capacity: usize,
     hands: Mutex<Hands>,
     slot_freed: Notify,
-    /// Jobs were queued again.
+    /// Jobs were queued again, or what the node may do changed.
     work_again: Notify,
-    tasks: TaskTracker,
 }
 
-/// What this node is doing.
-#[derive(Default)]
-struct Hands {
-    running: BTreeMap<JobId, CancellationToken>,
-    /// The claim that is under way.
-    claiming: Option<ClaimToken>,
+/// What a processor needs of its node.
+pub(crate) struct Parts {
+    pub(crate) jobs: Jobs,
+    pub(crate) types: Arc<JobTypes>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) waiters: Waiters,
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) holder: Holder,
+    pub(crate) capacity: usize,
 }
 
 impl Processor {
-    pub(crate) fn new(
-        jobs: Jobs,
-        types: Arc<JobTypes>,
-        surroundings: Surroundings,
-        holder: Holder,
-        capacity: usize,
-    ) -> Self {
-        Self {
-            jobs,
-            types,
-            surroundings,
-            holder,
-            capacity,
-            hands: Mutex::default(),
-            slot_freed: Notify::new(),
-            work_again: Notify::new(),
-            tasks: TaskTracker::new(),
-        }
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { jobs, types, surroundings, waiters, lease, holder, capacity } = parts;
+        let hands = Mutex::new(Hands::new(holder));
+        let (slot_freed, work_again) = (Notify::new(), Notify::new());
+        Self { jobs, types, surroundings, waiters, lease, capacity, hands, slot_freed, work_again }
     }
 
     pub fn running(&self) -> usize {
         self.hands().running.len()
     }
 
-    /// Works until told to stop; then lets running jobs finish for a moment and gives the rest back.
-    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+    /// Works until told to stop, then lets running jobs finish for as long as they may and gives the rest back.
+    pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken, grace: Duration) {
         let mut changes = self.jobs.changes();
+        let mut short_since = None;
         while !stop.is_cancelled() {
-            let next = match self.step().await {
+            let next = match self.step(&mut short_since).await {
                 Ok(next) => next,
                 Err(error) => {
                     tracing::warn!(%error, "cannot claim jobs; trying again");
@@ -93,220 +100,234 @@ impl Processor {
                 }
             };
             tokio::select! {
+                biased;
                 () = stop.cancelled() => {}
                 () = self.until(next, &mut changes) => {}
             }
         }
-        self.drain().await;
+        self.hands().rests = true;
+        if !self.surroundings.has(Flaw::StopsWithoutRelease) {
+            self.give_back(grace).await;
+        }
     }
 
-    /// Claims as many due jobs as there are free slots and starts them. Says when it is worth trying again.
-    async fn step(self: &Arc<Self>) -> Result<Next, StoreError> {
-        let free = self.capacity.saturating_sub(self.running());
-        if free == 0 {
+    /// Claims as many due jobs as there are free slots and begins with them. Says when it is worth trying again.
+    async fn step(self: &Arc<Self>, short_since: &mut Option<Instant>) -> Result<Next, StoreError> {
+        if self.hands().rests && !self.surroundings.has(Flaw::ClaimsWhilePaused) {
+            return Ok(Next::Told);
+        }
+        if !self.lease.is_good() {
+            return Ok(Next::After(STORE_PAUSE));
+        }
+        let own = self.hands().sections.clone();
+        let Some(short) = self.claim(own.as_deref()).await? else { return Ok(Next::SlotFree) };
+        if !short {
+            *short_since = None;
             return Ok(Next::SlotFree);
         }
+        if own.is_some() {
+            let since = *short_since.get_or_insert_with(Instant::now);
+            if let Some(left) = HELP_AFTER.checked_sub(since.elapsed()).filter(|left| !left.is_zero()) {
+                return Ok(Next::NewWork(left));
+            }
+            *short_since = None;
+            if self.claim(None).await? != Some(true) {
+                return Ok(Next::SlotFree);
+            }
+        }
+        self.hands().quiet = true;
+        Ok(Next::NewWork(LOOK_AGAIN))
+    }
+
+    /// One claim, for all free slots. Says whether it came back short, and so nothing else was due; none if no slot is
+    /// free.
+    async fn claim(self: &Arc<Self>, sections: Option<&[u32]>) -> Result<Option<bool>, StoreError> {
         let now = self.surroundings.now();
         let token = ClaimToken::rising(now, &self.surroundings.randomness());
-        self.hands().claiming = Some(token);
-        let claimed = self.jobs.claim_due(now, self.holder, &self.types.names(), token, free).await;
-        let started = claimed.map(|jobs| jobs.into_iter().map(|job| self.start(job)).count());
-        self.hands().claiming = None;
-        // Fewer than asked for: nothing else was due.
-        Ok(if started? < free { Next::NewWork } else { Next::SlotFree })
+        let Some((free, holder)) = self.hands().begin_claim(token, self.capacity) else { return Ok(None) };
+        let types = self.types_to_claim();
+        let claim = self.jobs.claim_due(now, holder, &types, sections, token, free);
+        let claimed = answered("claim jobs", claim).await;
+        // A claim that is answered too late is begun with by nobody here: it is found again, and given back.
+        let in_time = self.lease.is_good() || self.surroundings.has(Flaw::BeginsAfterLease);
+        let jobs = match &claimed {
+            Ok(jobs) if in_time => jobs.as_slice(),
+            _ => &[],
+        };
+        let begun = self.hands().end_claim(token, free, holder, jobs);
+        let claimed = claimed?;
+        for (job, brake) in claimed.iter().zip(begun) {
+            let this = Arc::clone(self);
+            let job = job.clone();
+            self.surroundings.spawn(async move { this.run_to_end(job, brake).await });
+        }
+        Ok(Some(claimed.len() < free))
+    }
+
+    fn types_to_claim(&self) -> Vec<String> {
+        let mut names = self.types.names();
+        if self.surroundings.has(Flaw::ClaimsEveryType) {
+            names.extend(self.types.foreign());
+        }
+        names
+    }
+
+    /// A slot for a job that was just submitted, if it can begin at once and nothing else is waiting.
+    pub(crate) fn seat_for(&self, job: &Job) -> Option<Seat> {
+        let now = self.surroundings.now();
+        let fits = job.status == JobStatus::Queued
+            && job.run_at <= now
+            && !job.is_expired(now)
+            && self.types.handler(&job.input.kind).is_some()
+            && self.lease.is_good();
+        if !fits {
+            return None;
+        }
+        let token = ClaimToken::rising(now, &self.surroundings.randomness());
+        self.hands().take_seat(job.job_id, token, self.capacity, now)
+    }
+
+    /// Stores a job as already claimed, and begins with it as soon as it is stored. The caller may go at any time.
+    pub(crate) async fn begin_new(
+        this: &Arc<Self>,
+        seat: Seat,
+        job: Job,
+    ) -> Result<Created<Job>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let processor = Arc::clone(this);
+        this.surroundings.spawn(async move {
+            let id = job.job_id;
+            match processor.create_claimed(&seat, job).await {
+                Ok(Created::New(job)) if job.document.owner == Some(seat.holder.incarnation) => {
+                    let _ = reply.send(Ok(Created::New(job.clone())));
+                    processor.run_to_end(job, seat.brake).await;
+                }
+                other => {
+                    processor.let_go(id);
+                    let _ = reply.send(other);
+                }
+            }
+        });
+        answer.await.unwrap_or_else(|_| Err(StoreError::unknown("create a job", "the node ended meanwhile")))
+    }
+
+    async fn create_claimed(&self, seat: &Seat, mut job: Job) -> Result<Created<Job>, StoreError> {
+        if let Err(refusal) = job.claim(seat.holder, seat.token, self.surroundings.now()) {
+            return Err(StoreError::refused("create a job", refusal));
+        }
+        desk::create(&self.jobs, &self.surroundings, job).await
+    }
+
+    /// Somebody stored a job that waits: until it is claimed, no other one goes before it.
+    pub(crate) fn expect(&self, job: &Job) {
+        self.hands().expect(job.run_at, self.surroundings.now());
+    }
+
+    fn let_go(&self, id: rota_model::ids::JobId) {
+        self.hands().running.remove(&id);
+        self.slot_freed.notify_one();
     }
 
     /// Until there may be something to claim.
     async fn until(&self, next: Next, changes: &mut Changes) {
         match next {
             Next::SlotFree => {
-                while self.running() >= self.capacity {
+                while !self.hands().has_room(self.capacity) {
                     self.slot_freed.notified().await;
                 }
             }
+            Next::Told => self.work_again.notified().await,
             Next::After(pause) => sleep(pause).await,
-            Next::NewWork => tokio::select! {
-                () = new_work(changes) => {}
+            Next::NewWork(at_most) => tokio::select! {
+                biased;
+                () = self.new_work(changes) => {}
                 () = self.work_again.notified() => {}
-                () = self.next_due() => {}
+                () = self.next_due(at_most) => {}
             },
         }
+        self.hands().quiet = false;
     }
 
-    /// Until a job that waits for its time is due; in any case not longer than a lost hint may go unnoticed. Looks ahead
-    /// only after a moment of quiet: who is busy is woken anyway.
-    async fn next_due(&self) {
-        sleep(QUIET).await;
-        let due = self.jobs.next_due(&self.types.names()).await.ok().flatten();
+    /// Until a job that waits for its time is due, and not longer than said. Looks ahead only after a moment of quiet: who is
+    /// busy is woken anyway.
+    async fn next_due(&self, at_most: Duration) {
+        sleep(QUIET.min(at_most)).await;
+        let due = answered("look ahead", self.jobs.next_due(&self.types.names())).await.ok().flatten();
+        self.hands().next_due = due;
         let ahead = due.map(|due| due.since(self.surroundings.now()));
-        sleep(ahead.map_or(LOOK_AGAIN, |ahead| ahead.min(LOOK_AGAIN))).await;
+        sleep(ahead.map_or(at_most, |ahead| ahead.min(at_most))).await;
     }
 
-    fn start(self: &Arc<Self>, job: Versioned<Job>) {
-        let cancelled = CancellationToken::new();
-        self.hands().running.insert(job.document.job_id, cancelled.clone());
-        let this = Arc::clone(self);
-        self.tasks.spawn(async move {
-            let id = job.document.job_id;
-            this.run_and_settle(job, cancelled).await;
-            this.hands().running.remove(&id);
-            this.slot_freed.notify_one();
-        });
-    }
-
-    async fn run_and_settle(&self, job: Versioned<Job>, cancelled: CancellationToken) {
-        let epoch = job.document.epoch;
-        let outcome = self.run_handler(&job.document, cancelled).await;
-        let node = self.holder.node;
-        self.settle(job, |job, now| match &outcome {
-            Ok(result) => job.succeed(epoch, result.clone(), now, node),
-            Err(
-                HandlerError::Failed(error)
-                | HandlerError::Fatal(error)
-                | HandlerError::RetryAt { why: error, .. },
-            ) => job.fail(epoch, error, None, now, node),
-            Err(HandlerError::Stopped) => job.release(epoch, now, node),
-        })
-        .await;
-    }
-
-    /// A handler that panics has failed, with what it said.
-    async fn run_handler(
-        &self,
-        job: &Job,
-        cancelled: CancellationToken,
-    ) -> Result<Map<String, Value>, HandlerError> {
-        let Some(handler) = self.types.handler(&job.input.kind) else { return Err(HandlerError::Stopped) };
-        let context = Context {
-            job_id: job.job_id,
-            domain: job.domain.clone(),
-            payload: job.input.payload.clone(),
-            epoch: job.epoch,
-            attempt: job.attempt,
-            deadline: None,
-            cancelled,
-            reports: Arc::new(()),
-        };
-        match tokio::spawn(async move { handler.run(context).await }).await {
-            Ok(outcome) => outcome,
-            Err(error) if error.is_panic() => Err(HandlerError::Failed(panic_message(error))),
-            Err(_) => Err(HandlerError::Stopped),
-        }
-    }
-
-    /// Writes a change on the version last read; on a conflict reads again, and gives up only if the job is no longer
-    /// ours to change. While the store is away it keeps trying: the result is not lost as long as the node lives.
-    async fn settle(
-        &self,
-        mut job: Versioned<Job>,
-        change: impl Fn(&mut Job, UnixMillis) -> Result<(), Refusal>,
-    ) {
-        let id = job.document.job_id;
+    /// Until a hint tells of a new job that somebody else stored, or hints were lost.
+    async fn new_work(&self, changes: &mut Changes) {
         loop {
-            match self.try_settle(&job, &change).await {
-                Ok(Settled::Written(status)) => {
-                    if !status.is_terminal() {
-                        self.work_again.notify_one();
-                    }
-                    return;
-                }
-                Ok(Settled::Refused(refusal)) => {
-                    tracing::warn!(job = %id, %refusal, "a late answer was refused");
-                    return;
-                }
-                Ok(Settled::Overtaken) => {}
-                Err(error) => {
-                    tracing::warn!(job = %id, %error, "cannot record a result; trying again");
-                    sleep(STORE_PAUSE).await;
-                }
-            }
-            match self.jobs.get_any(id).await {
-                Ok(Some(now)) => job = now,
-                Ok(None) => return,
-                Err(_) => sleep(STORE_PAUSE).await,
+            match changes.next().await {
+                News::Of(hints) if self.is_work(&hints) => return,
+                News::Of(_) => {}
+                News::Lost => return,
+                // Nobody will tell any more: the look ahead remains.
+                News::Closed => std::future::pending().await,
             }
         }
     }
 
-    async fn try_settle(
-        &self,
-        job: &Versioned<Job>,
-        change: impl Fn(&mut Job, UnixMillis) -> Result<(), Refusal>,
-    ) -> Result<Settled, StoreError> {
-        let mut after = job.document.clone();
-        if let Err(refusal) = change(&mut after, self.surroundings.now()) {
-            return Ok(Settled::Refused(refusal));
+    fn is_work(&self, hints: &[Hint]) -> bool {
+        let mut new = hints.iter().filter(|hint| hint.is_new).peekable();
+        if new.peek().is_none() {
+            return false;
         }
-        Ok(match self.jobs.save(job, &after).await? {
-            Saved::Applied(_) => Settled::Written(after.status),
-            Saved::Overtaken => Settled::Overtaken,
-        })
+        let hands = self.hands();
+        let ours = |hint: &Hint| hint.key.id.parse().is_ok_and(|id| hands.running.contains_key(&id));
+        !new.all(ours)
     }
 
-    /// Queues again what dead nodes held, and what names us although we do not have it in hand.
-    pub async fn take_over(&self, alive: &BTreeSet<Incarnation>) -> Result<usize, StoreError> {
-        let (mut taken, mut after) = (0, None);
-        loop {
-            let started = self.jobs.started(after).await?;
-            for job in started.jobs {
-                taken += usize::from(self.take_over_one(&job, alive).await?);
-            }
-            for job in started.unreadable {
-                // A live node of a newer version may well understand what it runs. We run nothing that we cannot read.
-                let elsewhere = |owner| owner != self.holder.incarnation && alive.contains(&owner);
-                if !job.owner.is_some_and(elsewhere) {
-                    self.jobs.set_aside(job, self.surroundings.now()).await?;
-                }
-            }
-            if started.next.is_none() {
-                return Ok(taken);
-            }
-            after = started.next;
-        }
+    /// The node is to begin nothing new, or may again.
+    pub(crate) fn set_rests(&self, rests: bool) {
+        self.hands().rests = rests;
+        self.work_again.notify_one();
     }
 
-    async fn take_over_one(
-        &self,
-        job: &Versioned<Job>,
-        alive: &BTreeSet<Incarnation>,
-    ) -> Result<bool, StoreError> {
-        let (now, node, epoch) = (self.surroundings.now(), self.holder.node, job.document.epoch);
-        let mut after = job.document.clone();
-        let change = match job.document.owner {
-            Some(owner) if owner == self.holder.incarnation && self.has_in_hand(&job.document) => {
-                return Ok(false);
-            }
-            Some(owner) if owner == self.holder.incarnation => after.release(epoch, now, node),
-            Some(owner) if alive.contains(&owner) => return Ok(false),
-            _ => after.lose(epoch, now, node),
-        };
-        if change.is_err() {
-            return Ok(false);
-        }
-        // Overtaken means that its holder, or another node, was faster.
-        let taken = matches!(self.jobs.save(job, &after).await?, Saved::Applied(_));
-        if taken {
+    /// The sections to look at first; all alike if none are given.
+    pub(crate) fn set_sections(&self, sections: Option<Vec<u32>>) {
+        let mut hands = self.hands();
+        if hands.sections != sections {
+            hands.sections = sections;
             self.work_again.notify_one();
         }
-        Ok(taken)
     }
 
-    fn has_in_hand(&self, job: &Job) -> bool {
-        let hands = self.hands();
-        hands.running.contains_key(&job.job_id)
-            || (job.claim_token.is_some() && job.claim_token == hands.claiming)
+    /// The node lives on under another incarnation.
+    pub(crate) fn set_holder(&self, holder: Holder) {
+        self.hands().holder = holder;
+        self.work_again.notify_one();
     }
 
-    /// The node stops: running jobs may finish within the grace, the rest is given back for others to run.
-    async fn drain(&self) {
-        self.tasks.close();
-        if timeout(GRACE, self.tasks.wait()).await.is_ok() {
+    /// The lease is over: whatever runs is stopped at once, and nothing more is written about it.
+    pub(crate) fn abandon(&self) -> usize {
+        self.stop_all(Stop::LeaseOver)
+    }
+
+    /// Lets running jobs finish for as long as they may, and gives the rest back for others to run.
+    pub(crate) async fn give_back(&self, grace: Duration) {
+        let _ = timeout(grace, self.all_ended()).await;
+        if !self.hands().rests {
+            // It was resumed meanwhile.
             return;
         }
-        for cancelled in self.hands().running.values() {
-            cancelled.cancel();
+        self.stop_all(Stop::Release);
+        let _ = timeout(STOP_GRACE * 4, self.all_ended()).await;
+    }
+
+    async fn all_ended(&self) {
+        while self.running() > 0 {
+            self.slot_freed.notified().await;
         }
-        let _ = timeout(GRACE, self.tasks.wait()).await;
+    }
+
+    fn stop_all(&self, why: Stop) -> usize {
+        let hands = self.hands();
+        hands.running.values().for_each(|held| held.brake.pull(why));
+        hands.running.len()
     }
 
     fn hands(&self) -> MutexGuard<'_, Hands> {
@@ -318,39 +339,10 @@ impl Processor {
 enum Next {
     /// All slots are taken, or were taken just now.
     SlotFree,
-    /// Nothing else is due.
-    NewWork,
-    /// The store did not answer.
+    /// Nothing else is due; look again after this at the latest.
+    NewWork(Duration),
+    /// The node is to begin nothing until it is told otherwise.
+    Told,
+    /// The store did not answer, or we did not reach it for too long.
     After(Duration),
-}
-
-/// Until a hint tells of a new job, or hints were lost.
-async fn new_work(changes: &mut Changes) {
-    loop {
-        match changes.next().await {
-            News::Of(hints) if hints.iter().any(|hint| hint.is_new) => return,
-            News::Of(_) => {}
-            News::Lost => return,
-            // Nobody will tell any more: the look ahead remains.
-            News::Closed => std::future::pending().await,
-        }
-    }
-}
-
-enum Settled {
-    Written(JobStatus),
-    Overtaken,
-    Refused(Refusal),
-}
-
-fn panic_message(error: tokio::task::JoinError) -> String {
-    let said = error.into_panic();
-    let text = said.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| said.downcast_ref::<String>().cloned());
-    format!("the handler panicked: {}", text.as_deref().unwrap_or("it said nothing"))
-}
-
-impl crate::handler::Reports for () {
-    fn progress(&self, _: f64, _: Option<String>) {}
-    fn log(&self, _: rota_model::log::Level, _: String) {}
 }

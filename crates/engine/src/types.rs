@@ -17,6 +17,8 @@ const MAX_FAULTS: usize = 20;
 #[derive(Default)]
 pub struct JobTypes {
     types: BTreeMap<String, JobType>,
+    /// Types that other nodes run: their jobs are taken here, and wait for those nodes.
+    foreign: BTreeMap<String, Validator>,
 }
 
 struct JobType {
@@ -35,13 +37,21 @@ impl JobTypes {
 
     /// Adds a type, with the JSON Schema of its payload.
     pub fn add(&mut self, name: &str, schema: &Value, handler: Arc<dyn Handler>) -> Result<(), Invalid> {
-        let schema = jsonschema::validator_for(schema).map_err(|error| {
-            Invalid::one("/schema", format!("the schema of type {name} is no schema: {error}"))
-        })?;
-        self.types.insert(name.to_owned(), JobType { schema, handler });
+        self.types.insert(name.to_owned(), JobType { schema: compiled(name, schema)?, handler });
         Ok(())
     }
 
+    /// Adds a type that is not run here. Its jobs are taken all the same.
+    pub fn add_foreign(&mut self, name: &str, schema: &Value) -> Result<(), Invalid> {
+        self.foreign.insert(name.to_owned(), compiled(name, schema)?);
+        Ok(())
+    }
+
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = String> {
+        self.foreign.keys().cloned()
+    }
+
+    /// The types that are run here.
     pub fn names(&self) -> Vec<String> {
         self.types.keys().cloned().collect()
     }
@@ -52,15 +62,21 @@ impl JobTypes {
 
     /// Whether the type is known and takes this payload.
     pub fn check(&self, job: &NewJob) -> Result<(), Invalid> {
-        let Some(job_type) = self.types.get(&job.input.kind) else {
-            let known = self.names().join(", ");
+        let own = self.types.get(&job.input.kind).map(|job_type| &job_type.schema);
+        let Some(schema) = own.or_else(|| self.foreign.get(&job.input.kind)) else {
+            let known = self.names().into_iter().chain(self.foreign()).collect::<Vec<_>>().join(", ");
             let detail = format!("no type '{}' is known here; known are: {known}", job.input.kind);
             return Err(Invalid::one("/input/type", detail));
         };
         let mut check = Checker::new();
-        for fault in job_type.schema.iter_errors(&job.input.payload).take(MAX_FAULTS) {
+        for fault in schema.iter_errors(&job.input.payload).take(MAX_FAULTS) {
             check.refuse(format!("/input/payload{}", fault.instance_path()), fault.to_string());
         }
         check.finish()
     }
+}
+
+fn compiled(name: &str, schema: &Value) -> Result<Validator, Invalid> {
+    jsonschema::validator_for(schema)
+        .map_err(|error| Invalid::one("/schema", format!("the schema of type {name} is no schema: {error}")))
 }

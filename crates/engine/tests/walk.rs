@@ -14,7 +14,7 @@ use rota_engine::types::JobTypes;
 use rota_model::domain::Domain;
 use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
 use rota_model::job::{Holder, Job, JobEvent, JobStatus, NewJob};
-use rota_model::node::NodeStatus;
+use rota_model::node::{NodeRole, NodeStatus};
 use rota_store::jobs::Jobs;
 use rota_store::memory::MemoryStore;
 use rota_store::nodes::Nodes;
@@ -42,6 +42,9 @@ impl Stage {
             name: name.to_owned(),
             version: "test".to_owned(),
             capacity,
+            roles: vec![NodeRole::Web, NodeRole::Processor],
+            controllable: true,
+            grace: Duration::from_millis(300),
         };
         let mut types = JobTypes::built_in().unwrap();
         types.add("panic", &json!({}), Arc::new(Panics)).unwrap();
@@ -61,7 +64,7 @@ impl Stage {
             Holder { node: NodeId::derived(&["dead"]), incarnation: Incarnation::derived(&["dead"]) };
         let token = ClaimToken::derived(&["dead"]);
         let types = ["wait".to_owned(), "noop".to_owned()];
-        self.jobs().claim_due(self.surroundings.now(), holder, &types, token, 10).await.unwrap()
+        self.jobs().claim_due(self.surroundings.now(), holder, &types, None, token, 10).await.unwrap()
     }
 }
 
@@ -79,10 +82,7 @@ fn wait(millis: u64) -> NewJob {
 }
 
 async fn submit(node: &Node, job: NewJob) -> JobId {
-    match node.desk.submit(&Domain::default(), job).await.unwrap() {
-        Submitted::New(job) => job.document.job_id,
-        Submitted::Again(_) => panic!("it was not there before"),
-    }
+    node.desk.submit(&Domain::default(), job).await.unwrap().job().document.job_id
 }
 
 /// Runs a node and returns the job once it has ended.
@@ -203,7 +203,7 @@ async fn a_claim_whose_answer_was_lost_is_given_back() {
     let me = Holder { node: state.document.id, incarnation: state.document.incarnation.unwrap() };
     let types = ["wait".to_owned()];
     let token = ClaimToken::derived(&["lost"]);
-    let lost = stage.jobs().claim_due(stage.surroundings.now(), me, &types, token, 1).await.unwrap();
+    let lost = stage.jobs().claim_due(stage.surroundings.now(), me, &types, None, token, 1).await.unwrap();
     assert_eq!(lost.len(), 1);
 
     let (job, ..) = ended(node, id).await;

@@ -41,6 +41,15 @@ pub(crate) struct Commit<'a> {
     hints: Vec<Hint>,
     /// Whether somebody claims within it.
     claims: bool,
+    /// Whether numbers were taken that must never be taken again.
+    gave_numbers: bool,
+    pub(crate) failure: Option<StoreError>,
+}
+
+/// What is left of a commit when only the disk is waited for.
+pub(crate) struct Finished {
+    pub(crate) hints: Vec<Hint>,
+    pub(crate) gave_numbers: bool,
     pub(crate) failure: Option<StoreError>,
 }
 
@@ -52,15 +61,23 @@ impl<'a> Commit<'a> {
         claims: bool,
     ) -> Self {
         let rows = Rows::new(connection, statements);
-        Self { rows, memory, sheet: Sheet::default(), hints: Vec::new(), claims, failure: None }
+        Self {
+            rows,
+            memory,
+            sheet: Sheet::default(),
+            hints: Vec::new(),
+            claims,
+            gave_numbers: false,
+            failure: None,
+        }
     }
 
     /// Writes what gathered. What is left to do is to wait for the disk.
-    pub(crate) fn finish(mut self) -> (Vec<Hint>, Option<StoreError>) {
+    pub(crate) fn finish(mut self) -> Finished {
         if self.failure.is_none() {
             self.failure = self.flush().err().map(unavailable("write"));
         }
-        (self.hints, self.failure)
+        Finished { hints: self.hints, gave_numbers: self.gave_numbers, failure: self.failure }
     }
 
     fn flush(&mut self) -> rusqlite::Result<()> {
@@ -190,11 +207,13 @@ impl<'a> Commit<'a> {
     }
 
     /// Numbers that nobody was given before.
-    pub(crate) fn numbers(&self, name: &str, n: u64) -> rusqlite::Result<Range<u64>> {
+    pub(crate) fn numbers(&mut self, name: &str, n: u64) -> rusqlite::Result<Range<u64>> {
+        self.gave_numbers = true;
         advance(self.rows.connection, name, n)
     }
 
     fn next_version(&mut self) -> rusqlite::Result<Version> {
+        self.gave_numbers |= self.memory.versions.are_used_up();
         self.memory.versions.next(self.rows.connection)
     }
 
@@ -213,8 +232,12 @@ struct Versions {
 }
 
 impl Versions {
+    fn are_used_up(&self) -> bool {
+        self.next == self.end
+    }
+
     fn next(&mut self, connection: &Connection) -> rusqlite::Result<Version> {
-        if self.next == self.end {
+        if self.are_used_up() {
             let block = advance(connection, "versions", VERSION_BLOCK)?;
             (self.next, self.end) = (block.start, block.end);
         }

@@ -267,6 +267,11 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     keep_statements(connection)
 }
 
+/// From now on a commit is safe from a crash of the process alone, until somebody syncs the log of writes.
+pub(crate) fn commit_without_waiting(connection: &Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "synchronous", "NORMAL").map_err(unavailable("open the store"))
+}
+
 /// A statement is prepared once and kept. Without the guarantee that its plan does not depend on the values bound to it,
 /// SQLite would prepare it again whenever they change.
 fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {

@@ -5,9 +5,10 @@
 //! - [`schema`]: tables, indexes and views, derived from the declarations of the collections
 //! - [`statements`], [`select`]: what is asked of SQLite, made once per shape
 //! - [`row`]: a document as columns and a body; [`rows`]: how it is written
-//! - [`writer`]: one thread that writes for all, with one fsync for everybody who waits at the same moment;
-//!   [`prepared`]: writes made ready for it; [`commit`], [`sheet`], [`mod@line`]: what one commit changes; [`counts`]: totals that are
-//!   kept
+//! - [`writer`]: one thread that writes for all, with one fsync for everybody who waits at the same moment; [`inbox`]: who
+//!   is next; [`prepared`]: writes made ready for it; [`commit`], [`sheet`], [`mod@line`]: what one commit changes;
+//!   [`counts`]: totals that are kept
+//! - [`durability`]: when what was acknowledged is on disk
 //! - [`reader`]: connections that read and never wait for the writer
 //! - [`text`]: words, indexed behind the writer
 //! - [`backup`], [`mod@check`], [`stats`]: what an operator does with a folder, while it is in use too
@@ -16,8 +17,10 @@ pub mod backup;
 pub mod check;
 mod commit;
 mod counts;
+pub mod durability;
 mod file;
 pub mod holder;
+mod inbox;
 mod line;
 mod prepared;
 mod reader;
@@ -34,7 +37,8 @@ mod writer;
 
 use std::ops::Range;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rota_store::collection::Collection;
@@ -43,6 +47,7 @@ use rota_store::query::{Page, Query};
 use rota_store::seam::{Claim, Document, Key, Promises, Store, Tally, Write, Written};
 use rota_store::{StoreError, limits};
 
+use crate::durability::{Durability, Log, Syncer};
 use crate::file::InUse;
 use crate::holder::Holder;
 use crate::reader::Readers;
@@ -63,6 +68,8 @@ pub struct SqliteStore {
     _text: TextIndex,
     writer: Writer,
     hints: HintSender,
+    /// Where commits do not wait for the disk.
+    log: Option<Arc<Log>>,
     _in_use: InUse,
     /// Kept until the store is closed: the lock on the folder.
     _holder: Holder,
@@ -70,20 +77,39 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens the store in a folder, making both if they are not there. The holder's lock comes first: nothing is
-    /// touched before it is ours.
+    /// touched before it is ours. What it acknowledges is on disk.
     pub fn open(folder: &Path, holder: Holder) -> Result<Self, StoreError> {
+        Self::open_with(folder, holder, Durability::OnDisk)
+    }
+
+    /// The same, with a choice of when what it acknowledges is on disk.
+    pub fn open_with(folder: &Path, holder: Holder, durability: Durability) -> Result<Self, StoreError> {
         // Whole, so that no name means anything else to SQLite.
         let folder =
             std::path::absolute(folder).map_err(|error| StoreError::unavailable("open the folder", error))?;
         let file = folder.join(FILE);
         let connection = file::open(&file)?;
         let in_use = InUse::mark(&file);
+        let log = match durability {
+            Durability::OnDisk => None,
+            Durability::Within(span) => {
+                file::commit_without_waiting(&connection)?;
+                Some(Log::open(&file, span)?)
+            }
+        };
+        let syncer = log.clone().map(Syncer::start).transpose()?;
         let hints = HintSender::default();
-        let text = text::open(&file)?;
-        let writer = Writer::start(connection, hints.clone(), text.bell())?;
+        let text = text::open(&file, log.clone())?;
+        let writer = Writer::start(connection, syncer, hints.clone(), text.bell())?;
         let text = text.start(writer.forgetter())?;
         let readers = Readers::open(&file)?;
-        Ok(Self { _text: text, writer, readers, hints, _in_use: in_use, _holder: holder })
+        Ok(Self { _text: text, writer, readers, hints, log, _in_use: in_use, _holder: holder })
+    }
+
+    /// How many commits were acknowledged and are not known to be on disk: none, unless it was opened to wait for the disk
+    /// later.
+    pub fn unsynced_commits(&self) -> u64 {
+        self.log.as_ref().map_or(0, |log| log.unsynced())
     }
 
     /// Writes portion after portion: the next is handed over when the one before is on disk, so that others come between.
@@ -114,11 +140,8 @@ impl Store for SqliteStore {
     async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
         limits::check_writes(&batch)?;
         let portions = batch.len().div_ceil(PORTION);
-        self.write_in_portions(batch).await.map_err(|error| match error {
-            // Some of it may be there already.
-            StoreError::Unavailable { what, why } if portions > 1 => StoreError::Unknown { what, why },
-            other => other,
-        })
+        let written = self.write_in_portions(batch).await;
+        if portions > 1 { written.map_err(StoreError::in_part) } else { written }
     }
 
     async fn read(&self, keys: Vec<Key>) -> Result<Vec<Option<Document>>, StoreError> {
@@ -159,4 +182,9 @@ fn unavailable(what: &str) -> impl Fn(rusqlite::Error) -> StoreError + use<'_> {
         rusqlite::Error::SqlInputError { msg, .. } => StoreError::unavailable(what, msg),
         _ => StoreError::unavailable(what, error),
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the threads of a store stand beside a real disk")]
+fn stopwatch() -> Instant {
+    Instant::now()
 }

@@ -21,7 +21,7 @@ use rota_store::collection::{ALL, Collection, Index, Kind, Reach};
 use crate::statements::{body, column, divides, is_shown, keywords_table, quoted, table};
 
 /// Rises with every change of what is below; a file of each released version is kept among the fixtures.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 /// Written into the head of the file, so that it is known as Rota's: "Rota".
 pub(crate) const APPLICATION_ID: i64 = 0x526f_7461;
 /// Larger pages than the default: job-sized documents fill them better.
@@ -122,6 +122,7 @@ fn declared_index(collection: &Collection, index: &Index, table: &str) -> Object
         only.push(is_shown(collection).to_owned());
     }
     only.extend(index.only.map(|(path, value)| format!("{} = '{value}'", column(path))));
+    only.extend(fields.first().filter(|_| index.sparse).map(|first| format!("{first} IS NOT NULL")));
     let only = if only.is_empty() { String::new() } else { format!(" WHERE {}", only.join(" AND ")) };
     Object { ddl: format!("CREATE INDEX {} ON {table} ({}){only}", quoted(&name), fields.join(", ")), name }
 }

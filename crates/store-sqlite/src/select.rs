@@ -51,6 +51,17 @@ pub(crate) fn suitable(query: &Query) -> Suitable {
     let is_guarded = |index: &&Index| {
         index.only.is_some_and(|(path, guard)| value(path).is_some_and(|value| value == guard))
     };
+    // What is compared has a value.
+    let is_compared = |path: &str| {
+        query.filters.iter().any(|filter| match filter {
+            Filter::Is(of, _) | Filter::AtLeast(of, _) | Filter::AtMost(of, _) => *of == path,
+            Filter::In(..) | Filter::Absent(_) | Filter::Text(_) => false,
+        })
+    };
+    let is_held = |index: &&Index| {
+        let lacks_some = index.sparse && !index.fields.first().is_some_and(|first| is_compared(first));
+        !lacks_some && (index.only.is_none() || is_guarded(index))
+    };
     // How many fields are asked for before those of the order; none if the index does not give it.
     let rank = |index: &'static Index| {
         let rest = index.fields.strip_suffix(query.order.fields)?;
@@ -58,7 +69,7 @@ pub(crate) fn suitable(query: &Query) -> Suitable {
             rest.iter().all(|path| is_asked(path)) && !(rest.is_empty() && query.order.fields.is_empty());
         orders.then_some(((is_guarded(&index), rest.len()), index))
     };
-    let usable = query.collection.indexes.iter().filter(|index| index.only.is_none() || is_guarded(index));
+    let usable = query.collection.indexes.iter().filter(is_held);
     let ordered = usable.clone().filter_map(rank).max_by_key(|(rank, _)| *rank);
     let guarded = usable.into_iter().find(is_guarded);
     match ordered {
@@ -219,4 +230,30 @@ fn match_words(words: &Words) -> String {
 
 fn guards_an_index(collection: &Collection, path: &str, value: &str) -> bool {
     collection.indexes.iter().any(|index| index.only == Some((path, value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use rota_store::collection::JOBS;
+    use rota_store::query::Order;
+    use serde_json::json;
+
+    use super::*;
+
+    const BY_EXPIRY: Order = Order { fields: &["expiresAt"], descending: false };
+
+    fn ordered_by(query: &Query) -> Option<&'static str> {
+        suitable(query).ordered.map(|index| index.name)
+    }
+
+    #[test]
+    fn a_sparse_index_serves_those_alone_who_ask_for_a_value() {
+        let waiting = || Query::new(&JOBS, BY_EXPIRY).filter(Filter::Is("status", json!("QUEUED")));
+        assert_eq!(ordered_by(&waiting().filter(Filter::AtMost("expiresAt", 5))), Some("expiring"));
+        assert_eq!(ordered_by(&waiting().filter(Filter::Is("expiresAt", json!(5)))), Some("expiring"));
+        assert_eq!(ordered_by(&waiting()), None);
+        assert_eq!(ordered_by(&waiting().filter(Filter::Absent("expiresAt"))), None);
+        let of_all = Query::new(&JOBS, BY_EXPIRY).filter(Filter::AtMost("expiresAt", 5));
+        assert_eq!(ordered_by(&of_all), None);
+    }
 }

@@ -9,9 +9,10 @@
 //! name documents that have lost the word or are gone, so whoever searches looks at each document again.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rota_store::StoreError;
 use rota_store::collection::{ALL, Collection};
@@ -19,10 +20,11 @@ use rota_store::hints::Hint;
 use rota_store::words;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::durability::Log;
 use crate::row::document_in;
 use crate::select::index;
 use crate::statements::{document, is_shown, table};
-use crate::{file, unavailable};
+use crate::{file, stopwatch, unavailable};
 
 /// The file of the text indexes, beside that of the documents.
 pub(crate) const FILE: &str = "rota-text.db";
@@ -101,7 +103,7 @@ impl Drop for TextIndex {
 }
 
 /// Opens the index of a file of documents, and makes it anew if it is not that file's.
-pub(crate) fn open(documents: &Path) -> Result<Opened, StoreError> {
+pub(crate) fn open(documents: &Path, log: Option<Arc<Log>>) -> Result<Opened, StoreError> {
     let path = documents.with_file_name(FILE);
     let reader = file::open_reader(documents)?;
     let name =
@@ -113,7 +115,7 @@ pub(crate) fn open(documents: &Path) -> Result<Opened, StoreError> {
         Ok(None) | Err(_) => make_anew(&path, &name)?,
     };
     let (signals, inbox) = sync_channel(1);
-    Ok(Opened { work: Work { documents: reader, index }, signals, inbox })
+    Ok(Opened { work: Work { documents: reader, log, index }, signals, inbox })
 }
 
 /// Whether an error says nothing about the index itself.
@@ -208,6 +210,8 @@ fn searched() -> impl Iterator<Item = &'static Collection> {
 
 struct Work {
     documents: Connection,
+    /// Where documents may be seen before they are on disk.
+    log: Option<Arc<Log>>,
     index: Connection,
 }
 
@@ -287,6 +291,7 @@ impl Work {
         let slice = self.words(collection, &query, seen.pk)?;
         let Some(last) = slice.last().map(|(pk, _)| *pk) else { return Ok((false, seen)) };
         let seen = Seen { pk: last, ..seen };
+        self.settle()?;
         self.put(collection, slice, seen).map_err(unavailable("index words"))?;
         Ok((true, seen))
     }
@@ -316,6 +321,7 @@ impl Work {
             let words = self.words(collection, &one, pk)?.pop();
             slice.push(words.unwrap_or((pk, String::new())));
         }
+        self.settle()?;
         self.put(collection, slice, Seen { seq: last, ..seen }).map_err(&failed)?;
         Ok(Some(last))
     }
@@ -335,6 +341,12 @@ impl Work {
             words.push((row.get(0).map_err(&failed)?, words::of(collection, &document.body)));
         }
         Ok(words)
+    }
+
+    /// What was read is on disk before the index has seen it: it would not look there again if it were lost.
+    fn settle(&self) -> Result<(), StoreError> {
+        let settled = self.log.as_ref().map_or(Ok(()), |log| log.sync());
+        settled.map_err(|error| StoreError::unavailable("index words", error))
     }
 
     fn put(
@@ -376,12 +388,4 @@ impl Work {
         }
         Ok(())
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the index is a real thread beside a real disk; nothing decides by it"
-)]
-fn stopwatch() -> Instant {
-    Instant::now()
 }

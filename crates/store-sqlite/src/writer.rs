@@ -1,18 +1,18 @@
 //! One thread writes for all. Whoever waits at the same moment shares one transaction and one fsync.
 //!
 //! ```text
-//!  callers ──▶ channel ──▶ gather ──▶ BEGIN … apply each … COMMIT ──▶ answer all ──▶ hints
+//!  callers ──▶ inbox ──▶ gather ──▶ BEGIN … apply each … COMMIT ──▶ answer all ──▶ hints
 //! ```
 //!
-//! Nothing is answered before the commit is on disk. If a statement fails, the whole group is rolled back and everyone
-//! is told that nothing happened. If the commit itself fails, everyone is told that it may have, unless the disk was full:
-//! then the end of the commit was not written, and it did not happen.
+//! Nothing is answered before the commit is on disk, or as near to it as the store was asked to wait
+//! ([`crate::durability`]). If a statement fails, the whole group is rolled back and everyone is told that nothing
+//! happened. If the commit itself fails, everyone is told that it may have, unless the disk was full: then the end of the
+//! commit was not written, and it did not happen.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use rota_store::StoreError;
 use rota_store::collection::Walkers;
@@ -21,49 +21,17 @@ use rota_store::seam::{Claim, Write, Written};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
-use crate::commit::{Commit, Memory};
+use crate::commit::{Commit, Finished, Memory};
+use crate::durability::Syncer;
+use crate::inbox::{Batch, Inbox, Reply, Request};
 use crate::prepared::Prepared;
 use crate::row::RawDocument;
 use crate::statements::Statements;
 use crate::text::Bell;
 use crate::unavailable;
 
-/// How long to wait for company before a commit, when there was company a moment ago.
-const GATHER: Duration = Duration::from_micros(50);
-/// How many documents share a commit, so that nobody waits for ever. A group ends when it has this many.
-const MAX_GROUP: usize = 2_000;
-
 /// How many writes are handed over at a time.
 const PART: usize = 100;
-
-/// Where the answer to a request goes.
-type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
-
-enum Request {
-    Write(Batch, Reply<Vec<Written>>),
-    Claim(Box<Claim>, Reply<Vec<RawDocument>>),
-    Sequence(&'static str, u64, Reply<Range<u64>>),
-    /// The text index has seen these notes.
-    ForgetWords(i64),
-}
-
-/// Writes that come while the first of them are being applied: their caller makes them ready, one part after the other,
-/// without waiting for anything in between.
-struct Batch {
-    parts: Receiver<Vec<Prepared>>,
-    count: usize,
-}
-
-impl Request {
-    /// How many documents it may touch.
-    fn weight(&self) -> usize {
-        match self {
-            Request::Write(batch, _) => batch.count,
-            Request::Claim(claim, _) => claim.max,
-            Request::Sequence(..) | Request::ForgetWords(_) => 1,
-        }
-    }
-}
 
 /// The handle of the thread. Dropping it lets the thread finish what was asked and close the file.
 pub(crate) struct Writer {
@@ -84,11 +52,23 @@ impl<T> Pending<T> {
 }
 
 impl Writer {
-    pub(crate) fn start(connection: Connection, hints: HintSender, bell: Bell) -> Result<Self, StoreError> {
-        let (requests, inbox) = mpsc::channel();
-        let work = Work { connection, hints, bell, statements: Statements::new(), memory: Memory::default() };
+    pub(crate) fn start(
+        connection: Connection,
+        syncer: Option<Syncer>,
+        hints: HintSender,
+        bell: Bell,
+    ) -> Result<Self, StoreError> {
+        let (requests, inbox) = Inbox::open();
+        let work = Work {
+            syncer,
+            connection,
+            hints,
+            bell,
+            statements: Statements::new(),
+            memory: Memory::default(),
+        };
         let thread =
-            std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || work.run(&inbox));
+            std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || work.run(inbox));
         let thread = thread.map_err(|error| StoreError::unavailable("start the writer", error))?;
         Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
@@ -97,12 +77,13 @@ impl Writer {
     pub(crate) fn write(&self, batch: Vec<Write>) -> Result<Pending<Vec<Written>>, StoreError> {
         let (sender, parts) = mpsc::channel();
         let count = batch.len();
+        let is_urgent = count > 0 && batch.iter().all(|write| write.key().collection.urgent);
         let mut walkers = Walkers::default();
         let mut rest = batch.into_iter().map(|write| Prepared::of(write, &mut walkers));
         // A writer that has ended hears neither this nor the request, which says so.
         let _ = sender.send(rest.by_ref().take(PART).collect::<Vec<_>>());
         let sender = (count > PART).then_some(sender);
-        let pending = self.ask("write", |reply| Request::Write(Batch { parts, count }, reply))?;
+        let pending = self.ask("write", |reply| Request::Write(Batch { parts, count, is_urgent }, reply))?;
         if let Some(sender) = sender {
             while rest.len() > 0 {
                 let _ = sender.send(rest.by_ref().take(PART).collect::<Vec<_>>());
@@ -151,6 +132,8 @@ impl Drop for Writer {
 }
 
 struct Work {
+    /// Where commits do not wait for the disk. Ends before the file is closed, so that all of them are on disk then.
+    syncer: Option<Syncer>,
     connection: Connection,
     hints: HintSender,
     bell: Bell,
@@ -162,11 +145,8 @@ struct Work {
 type Answer = Box<dyn FnOnce(Option<StoreError>) + Send>;
 
 impl Work {
-    fn run(mut self, inbox: &Receiver<Request>) {
-        let mut company = false;
-        while let Ok(first) = inbox.recv() {
-            let group = gather(first, inbox, company);
-            company = group.len() > 1;
+    fn run(mut self, mut inbox: Inbox) {
+        while let Some(group) = inbox.gather() {
             // Whoever was in the group is told that it may or may not have happened; the others go on.
             if catch_unwind(AssertUnwindSafe(|| self.serve(group))).is_err() {
                 tracing::error!("writing panicked; its group may or may not have happened");
@@ -184,8 +164,8 @@ impl Work {
         for request in group {
             answers.extend(apply(request, &mut commit));
         }
-        let (hints, mut failure) = commit.finish();
-        failure = failure.or_else(|| self.commit().err());
+        let Finished { hints, gave_numbers, failure } = commit.finish();
+        let failure = failure.or_else(|| self.commit(gave_numbers).err());
         if failure.is_some() {
             self.roll_back();
         }
@@ -198,12 +178,14 @@ impl Work {
         }
     }
 
-    /// Waits for the disk.
-    fn commit(&self) -> Result<(), StoreError> {
+    /// Waits for the disk, unless that is left to the syncer.
+    fn commit(&self, gave_numbers: bool) -> Result<(), StoreError> {
         self.execute("COMMIT").map_err(|error| match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::unavailable("write", error),
             _ => StoreError::unknown("commit", error),
-        })
+        })?;
+        let Some(syncer) = &self.syncer else { return Ok(()) };
+        syncer.log().committed(gave_numbers).map_err(|error| StoreError::unknown("commit", error))
     }
 
     fn roll_back(&mut self) {
@@ -265,32 +247,4 @@ fn answer<T: Send + 'static>(
     Box::new(move |failure| {
         let _ = reply.send(failure.map_or(done, Err));
     })
-}
-
-/// Takes whoever waits. Where there was company a moment ago it looks around a little longer, yielding the core to those
-/// who are about to come: a timed wait would sleep for twice as long as it is told.
-fn gather(first: Request, inbox: &Receiver<Request>, company: bool) -> Vec<Request> {
-    let mut weight = first.weight();
-    let mut group = vec![first];
-    let began = stopwatch();
-    loop {
-        while weight < MAX_GROUP
-            && let Ok(request) = inbox.try_recv()
-        {
-            weight += request.weight();
-            group.push(request);
-        }
-        if !company || weight >= MAX_GROUP || began.elapsed() >= GATHER {
-            return group;
-        }
-        std::thread::yield_now();
-    }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the writer is a real thread beside a real disk; nothing decides by it"
-)]
-fn stopwatch() -> Instant {
-    Instant::now()
 }

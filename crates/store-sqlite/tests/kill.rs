@@ -1,5 +1,5 @@
 //! A process that writes under load is killed at random moments, again and again: nothing acknowledged is missing and
-//! nothing half-written is there.
+//! nothing half-written is there; whether or not the disk was waited for, which matters to a loss of power alone.
 //!
 //! The process is this test itself, started once more with a folder in its environment. It says what the store
 //! acknowledged, one line each. `ROTA_KILL_ROUNDS`, `ROTA_KILL_SEED` and `ROTA_KILL_CROWD` make a longer one, another one,
@@ -29,6 +29,7 @@ use rota_store::query::{Order, Query};
 use rota_store::seam::{Body, Key, Version, Write, Written};
 use rota_store_sqlite::SqliteStore;
 use rota_store_sqlite::check::check;
+use rota_store_sqlite::durability::Durability;
 use rota_store_sqlite::holder::Holder;
 use serde_json::{Value, json};
 
@@ -48,7 +49,11 @@ fn open(folder: &Path) -> SqliteStore {
 async fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let round = number("ROTA_KILL_ROUND", 0);
-    let store = Arc::new(open(Path::new(&folder)));
+    let folder = Path::new(&folder);
+    let never = Durability::Within(Duration::from_secs(60 * 60));
+    let durability = if round.is_multiple_of(2) { Durability::OnDisk } else { never };
+    let holder = Holder::take(folder, "a test").unwrap();
+    let store = Arc::new(SqliteStore::open_with(folder, holder, durability).unwrap());
     let writers: Vec<_> =
         (0..WRITERS).map(|writer| tokio::spawn(write_on(Arc::clone(&store), round, writer))).collect();
     for writer in writers {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rota_model::ids::ClaimToken;
 use rota_model::time::UnixMillis;
 use rota_store::Store;
-use rota_store::collection::{JOBS, USERS};
+use rota_store::collection::{JOBS, STATE, UNIQUE_KEYS, USERS};
 use rota_store::query::{Filter, Order, Query};
 use rota_store::seam::{Body, Claim, Document, Key, Write, Written};
 use rota_store_sqlite::check::check;
@@ -39,6 +39,7 @@ async fn every_released_file_is_brought_up_to_date() {
         fs::copy(&fixture, folder.path().join(FILE)).unwrap();
         let before = raw_jobs(&folder.path().join(FILE));
         without_keys(&folder.path().join(FILE));
+        with_what_was_declared_later(&folder.path().join(FILE));
         let store = open(folder.path());
         let after = all(&store, Query::new(&JOBS, Order::BY_ID)).await;
         assert_eq!(after.len(), 5, "{}", fixture.display());
@@ -65,6 +66,15 @@ fn without_keys(file: &Path) {
     assert_eq!(raw.execute(empty, []).unwrap(), 1);
 }
 
+/// Older versions kept fields that were not declared yet in the body, as they keep any other.
+fn with_what_was_declared_later(file: &Path) {
+    let raw = rusqlite::Connection::open(file).unwrap();
+    let expiring = "UPDATE \"jobs.rows\" SET body = json_set(body, '$.expiresAt', 1800000000000 + jobNumber)
+        WHERE status = 'QUEUED' AND body <> ''";
+    raw.execute(expiring, []).unwrap();
+    raw.execute("UPDATE \"state.rows\" SET body = json_set(body, '$.wanted', 'PAUSE')", []).unwrap();
+}
+
 fn raw_jobs(file: &Path) -> Vec<(String, Value)> {
     let raw = rusqlite::Connection::open(file).unwrap();
     let mut names = raw.prepare("SELECT id, jobName FROM \"jobs.rows\"").unwrap();
@@ -72,8 +82,19 @@ fn raw_jobs(file: &Path) -> Vec<(String, Value)> {
     rows.map(Result::unwrap).collect()
 }
 
-/// Totals, indexes over several texts, claims and large bodies: all that came later works on the old file.
+/// Totals, indexes over several texts, claims, large bodies, what expires and is unique: all that came later works on the
+/// old file.
 async fn is_of_use(store: &SqliteStore) {
+    let expiring = Query::new(&JOBS, Order { fields: &["expiresAt"], descending: false })
+        .filter(Filter::Is("status", json!("QUEUED")))
+        .filter(Filter::AtMost("expiresAt", 1_900_000_000_000));
+    let expiring = all(store, expiring).await;
+    assert_eq!(expiring.iter().map(|job| &job.body["jobNumber"]).collect::<Vec<_>>(), [4, 5]);
+    let paused =
+        all(store, Query::new(&STATE, Order::BY_ID).filter(Filter::Is("wanted", json!("PAUSE")))).await;
+    assert_eq!(paused[0].body["wanted"], json!("PAUSE"));
+    assert!(all(store, Query::new(&UNIQUE_KEYS, Order::BY_ID)).await.is_empty());
+
     let totals = store.count(Query::new(&JOBS, Order::BY_ID), Some("status")).await.unwrap();
     let totals: Vec<_> = totals.iter().map(|tally| (tally.value.as_str().unwrap(), tally.count)).collect();
     assert_eq!(totals, [("QUEUED", 2), ("SUCCESSFUL", 3)]);

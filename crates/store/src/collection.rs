@@ -11,7 +11,8 @@ mod layout;
 use std::time::Duration;
 
 pub use declared::{
-    ALL, DOMAINS, EXECUTIONS, JOB_TYPES, JOBS, LOGS, METRICS, PROGRESS, SETTINGS, STATE, TIMERS, USERS,
+    ALL, DOMAINS, EXECUTIONS, JOB_TYPES, JOBS, LOGS, METRICS, PROGRESS, SETTINGS, STATE, TIMERS, UNIQUE_KEYS,
+    USERS,
 };
 pub use field::{Field, Kind, millis, take_at, value_at};
 pub use layout::{Layout, Member, Walker, Walkers};
@@ -28,6 +29,9 @@ pub struct Collection {
     pub counted: &'static [&'static str],
     pub deleting: Deleting,
     pub kept: Retention,
+    /// Whether a write of nothing but such documents overtakes everything else that waits to be written: where who is late
+    /// is taken for dead.
+    pub urgent: bool,
 }
 
 /// Whose documents a collection holds.
@@ -63,12 +67,34 @@ pub enum Retention {
 /// Stands among the fields of an index for the domain, in a collection that each domain has for itself.
 pub const DOMAIN: &str = "@domain";
 
-/// Documents in the order of some fields; only those where `only` holds, if it is given.
+/// Documents in the order of some fields; only those where `only` holds, if it is given. An index is about speed alone:
+/// what is found does not depend on it.
 #[derive(Debug)]
 pub struct Index {
     pub name: &'static str,
     pub fields: &'static [&'static str],
     pub only: Option<(&'static str, &'static str)>,
+    /// Whether it holds only documents with a value in its first field, so that those without pay nothing for it. It
+    /// serves who asks for a value there, and nobody else.
+    pub sparse: bool,
+}
+
+impl Index {
+    pub const fn new(name: &'static str, fields: &'static [&'static str]) -> Self {
+        Self { name, fields, only: None, sparse: false }
+    }
+
+    /// Only documents where a keyword field has this value.
+    #[must_use]
+    pub const fn only(self, path: &'static str, value: &'static str) -> Self {
+        Self { only: Some((path, value)), ..self }
+    }
+
+    /// Only documents with a value in the first field.
+    #[must_use]
+    pub const fn sparse(self) -> Self {
+        Self { sparse: true, ..self }
+    }
 }
 
 impl Collection {
@@ -82,6 +108,7 @@ impl Collection {
         counted: &[],
         deleting: Deleting::AtOnce,
         kept: Retention::ForEver,
+        urgent: false,
     };
 
     pub fn field(&self, path: &str) -> Option<&'static Field> {
@@ -148,6 +175,8 @@ mod tests {
                 assert!(index.fields.iter().all(|path| known(path)), "{name}: index {}", index.name);
                 let guard = index.only.is_none_or(|(path, _)| kind(path) == Some(Kind::Keyword));
                 assert!(guard, "{name}: index {} is guarded by no keyword", index.name);
+                let declared = index.fields.first().is_some_and(|path| ordered(path));
+                assert!(declared || !index.sparse, "{name}: index {} always has a value", index.name);
             }
             for path in collection.counted {
                 assert_eq!(kind(path), Some(Kind::Keyword), "{name}: {path} is counted");

@@ -30,7 +30,21 @@ impl StoreError {
         Self::Unknown { what: what.into(), why: why.to_string() }
     }
 
+    /// Whether trying again may help: the store is away, or its answer was lost.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Unknown { .. })
+    }
+
     pub fn damaged(what: impl Into<String>, why: impl ToString) -> Self {
         Self::Damaged { what: what.into(), why: why.to_string() }
+    }
+
+    /// What it means for something larger, of which other parts may have happened.
+    #[must_use]
+    pub fn in_part(self) -> Self {
+        match self {
+            Self::Unavailable { what, why } => Self::Unknown { what, why },
+            other => other,
+        }
     }
 }

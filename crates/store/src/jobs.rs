@@ -1,4 +1,6 @@
-//! The queue, in the words of those who use it.
+//! The queue, in the words of those who use it; [`filter`]: what a list of it is narrowed to.
+
+mod filter;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,33 +12,21 @@ use rota_model::job::{Holder, Job, JobStatus};
 use rota_model::time::UnixMillis;
 use serde_json::{Value, json};
 
+pub use self::filter::JobFilter;
 use crate::StoreError;
 use crate::collection::{Collection, JOBS};
 use crate::cursor::Cursor;
 use crate::hints::Changes;
 use crate::query::{Filter, Order, Query};
 use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode};
-use crate::seam::{Claim, Key, Store, Version, Write};
+use crate::seam::{Claim, Document, Key, Store, Version, Write};
 
 impl Kept for Job {
     const COLLECTION: &'static Collection = &JOBS;
 }
 
-const NEWEST_FIRST: Order = Order { fields: &["metadata.createdAt", "jobNumber"], descending: true };
 const DUE_FIRST: Order = Order { fields: &["runAt", "jobNumber"], descending: false };
-
-/// What a list of jobs is narrowed to.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct JobFilter {
-    pub status: Option<JobStatus>,
-    pub kind: Option<String>,
-    pub name: Option<String>,
-    pub section: Option<u32>,
-    /// Words in the name or in the error that ended it.
-    pub text: Option<String>,
-    pub created_after: Option<UnixMillis>,
-    pub created_before: Option<UnixMillis>,
-}
+const EXPIRING_FIRST: Order = Order { fields: &["expiresAt"], descending: false };
 
 /// A job whose document cannot be decoded, by what the store knows of it.
 #[derive(Clone, Debug)]
@@ -70,6 +60,11 @@ impl Jobs {
         self.jobs.create(Key::new(&JOBS, job.job_id), job).await
     }
 
+    /// Stores new jobs, each on its own, and says of each what became of it. On return they are durable.
+    pub async fn create_all(&self, jobs: Vec<Job>) -> Result<Vec<Created<Job>>, StoreError> {
+        self.jobs.create_all(jobs.into_iter().map(|job| (Key::new(&JOBS, job.job_id), job)).collect()).await
+    }
+
     /// A job of this domain; another domain's job is not there.
     pub async fn get(&self, domain: &Domain, id: JobId) -> Result<Option<Versioned<Job>>, StoreError> {
         let found = self.jobs.get(Key::new(&JOBS, id)).await?;
@@ -86,6 +81,12 @@ impl Jobs {
         self.jobs.get_all(ids.into_iter().map(|id| Key::new(&JOBS, id)).collect()).await
     }
 
+    /// One for each id, in the order given: none where there is no such job, or it cannot be decoded, which is told to the
+    /// operator.
+    pub async fn get_each(&self, ids: &[JobId]) -> Result<Vec<Option<Versioned<Job>>>, StoreError> {
+        self.jobs.get_each(ids.iter().map(|id| Key::new(&JOBS, id)).collect()).await
+    }
+
     /// Jobs of a domain, newest first.
     pub async fn list(
         &self,
@@ -94,18 +95,7 @@ impl Jobs {
         limit: usize,
         after: Option<Cursor>,
     ) -> Result<(Vec<Job>, Option<Cursor>), StoreError> {
-        let mut query =
-            Query::new(&JOBS, NEWEST_FIRST).limit(limit).filter(Filter::Is("domain", json!(domain)));
-        query.after = after;
-        query.filters.extend(filter.status.map(|status| Filter::Is("status", json!(status))));
-        query.filters.extend(filter.kind.as_ref().map(|kind| Filter::Is("input.type", json!(kind))));
-        query.filters.extend(filter.name.as_ref().map(|name| Filter::Is("jobName", json!(name))));
-        query.filters.extend(filter.section.map(|section| Filter::Is("section", json!(section))));
-        query.filters.extend(filter.text.clone().map(Filter::Text));
-        let (after, before) = (filter.created_after, filter.created_before);
-        query.filters.extend(after.map(|at| Filter::AtLeast("metadata.createdAt", at.0.saturating_add(1))));
-        query.filters.extend(before.map(|at| Filter::AtMost("metadata.createdAt", at.0.saturating_sub(1))));
-        let (jobs, next) = self.jobs.find(query).await?;
+        let (jobs, next) = self.jobs.find(filter.query(domain).limit(limit).after(after)).await?;
         Ok((jobs.into_iter().map(|job| job.document).collect(), next))
     }
 
@@ -116,18 +106,27 @@ impl Jobs {
         self.jobs.totals(query, "status").await
     }
 
-    /// Takes due jobs of the given types for a holder, the most urgent first, each under its next epoch.
+    /// Takes due jobs of the given types for a holder, the most urgent first, each under its next epoch; of these sections
+    /// alone, if any are given.
     pub async fn claim_due(
         &self,
         now: UnixMillis,
         holder: Holder,
         types: &[String],
+        sections: Option<&[u32]>,
         token: ClaimToken,
         max: usize,
     ) -> Result<Vec<Versioned<Job>>, StoreError> {
+        let among = sections
+            .map(|sections| Filter::In("section", sections.iter().map(|section| json!(section)).collect()));
+        let due = |priority| {
+            let mut query = due(priority, now, types, max);
+            query.filters.extend(among.clone());
+            query
+        };
         let claimed = self.jobs.store().claim(Claim {
             collection: &JOBS,
-            from: (0..=MAX_PRIORITY).rev().map(|priority| due(priority, now, types, max)).collect(),
+            from: (0..=MAX_PRIORITY).rev().map(due).collect(),
             max,
             set: vec![
                 ("status", json!(JobStatus::Started)),
@@ -140,8 +139,27 @@ impl Jobs {
             add_one: Some("epoch"),
             token: ("claimToken", token),
         });
-        let mut jobs = Vec::new();
-        for document in claimed.await? {
+        self.decode_all(claimed.await?, now).await
+    }
+
+    /// Jobs that wait and should have begun by now, the earliest first.
+    pub async fn expired(&self, now: UnixMillis, limit: usize) -> Result<Vec<Versioned<Job>>, StoreError> {
+        let query = Query::new(&JOBS, EXPIRING_FIRST)
+            .filter(Filter::Is("status", json!(JobStatus::Queued)))
+            .filter(Filter::AtMost("expiresAt", now.0))
+            .limit(limit);
+        let page = self.jobs.store().find(query).await?;
+        self.decode_all(page.documents, now).await
+    }
+
+    /// Those that can be decoded; the others are set aside, so that they do not stand in the way for ever.
+    async fn decode_all(
+        &self,
+        documents: Vec<Document>,
+        now: UnixMillis,
+    ) -> Result<Vec<Versioned<Job>>, StoreError> {
+        let mut jobs = Vec::with_capacity(documents.len());
+        for document in documents {
             let (key, version) = (document.key.clone(), document.version);
             match decode(document) {
                 Ok(job) => jobs.push(job),
@@ -201,10 +219,46 @@ impl Jobs {
         self.jobs.save(before, after).await
     }
 
+    /// Writes changes of jobs, each on its own, where nobody wrote since it was read.
+    pub async fn save_all(&self, changes: &[(Versioned<Job>, Job)]) -> Result<Vec<Saved>, StoreError> {
+        self.jobs.save_all(changes).await
+    }
+
     /// Hides a job, if nobody wrote since it was read. Its id stays taken until it is purged (rule 10), so that a create
     /// that was under way does not bring it back.
     pub async fn delete(&self, job: &Versioned<Job>, at: UnixMillis) -> Result<Saved, StoreError> {
         self.jobs.delete(job, at).await
+    }
+
+    /// What a filter names for deleting, newest first: no job that a node runs is among it.
+    pub async fn keys_to_delete(
+        &self,
+        domain: &Domain,
+        filter: &JobFilter,
+        limit: usize,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<(Key, Version)>, Option<Cursor>), StoreError> {
+        let mut query = filter.query(domain).limit(limit).after(after).keys_only();
+        match filter.status {
+            Some(JobStatus::Started) => return Ok((Vec::new(), None)),
+            Some(_) => {}
+            None => {
+                let others = JobStatus::ALL.into_iter().filter(|status| *status != JobStatus::Started);
+                query = query.filter(Filter::In("status", others.map(|status| json!(status)).collect()));
+            }
+        }
+        let page = self.jobs.store().find(query).await?;
+        let keys = page.documents.into_iter().map(|document| (document.key, document.version));
+        Ok((keys.collect(), page.next))
+    }
+
+    /// Hides jobs, each on its own, where nobody wrote since its key was found.
+    pub async fn delete_all(
+        &self,
+        jobs: Vec<(Key, Version)>,
+        at: UnixMillis,
+    ) -> Result<Vec<Saved>, StoreError> {
+        self.jobs.delete_all(jobs, at).await
     }
 
     /// Numbers for new jobs.

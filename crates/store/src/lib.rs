@@ -35,6 +35,13 @@
 //!   the caller, or whoever looks after it, finds what it was given.
 //! - **Hints may be late, doubled or lost.** Speed depends on them, correctness never.
 //!
+//! ## Durable
+//!
+//! What a write acknowledged survives the loss of power. A store may be opened to wait for its disk a moment later, as
+//! an operator decides who would rather have speed: then what was acknowledged in the last span, which the operator names,
+//! may be lost with the machine's power, never by a crash of the process. What is lost is the end of what happened, and
+//! nothing before it; no number and no version that was lost is given out again.
+//!
 //! ## Deleting
 //!
 //! A create that was under way when its document was deleted would bring it back. Where that matters, a collection is
@@ -48,6 +55,12 @@
 //! totals are kept, how long its documents are. Backends derive their tables or mappings from that, and so their upgrades.
 //! Some collections each domain has for itself: `timers-default` is the collection [`collection::TIMERS`] of the domain
 //! `default`. A key names the domain; a query may leave it out, and then goes over all of them, as the scheduler needs.
+//!
+//! ## What is urgent
+//!
+//! A node whose beat is late is taken for dead (rule 2). So a write of nothing but documents of collections that are
+//! declared [urgent](collection::Collection::urgent) does not queue behind other requests: it is part of what the store
+//! does next, however much was asked of it before.
 //!
 //! ## Words
 //!
@@ -64,8 +77,8 @@
 //!   [`error`]: what can go wrong; [`hints`]: how listeners learn of changes
 //! - [`collection`]: what is declared about each collection, once, for every backend
 //! - [`memory`]: the store that is obviously right, and the model for the others
-//! - [`jobs`], [`job_types`], [`nodes`], [`logs`], [`metrics`], [`domains`], [`settings`]: what the rest of Rota says
-//!   instead of queries, built on [`repository`]
+//! - [`jobs`], [`unique_keys`], [`job_types`], [`nodes`], [`logs`], [`metrics`], [`domains`], [`settings`]: what the rest of
+//!   Rota says instead of queries, built on [`repository`]
 //! - [`users`], [`timers`], [`executions`], [`progress`]: the same, for those whom [`access`] lets
 //! - [`sweep`]: clearing out what is kept no longer
 
@@ -90,6 +103,7 @@ pub mod seam;
 pub mod settings;
 pub mod sweep;
 pub mod timers;
+pub mod unique_keys;
 pub mod users;
 pub mod words;
 

@@ -30,6 +30,11 @@ impl Nodes {
         self.nodes.get(Key::new(&STATE, id)).await
     }
 
+    /// One for each id, in the order given: none where there is no such node, or its document cannot be understood.
+    pub async fn get_each(&self, ids: &[NodeId]) -> Result<Vec<Option<Versioned<NodeState>>>, StoreError> {
+        self.nodes.get_each(ids.iter().map(|id| Key::new(&STATE, id)).collect()).await
+    }
+
     pub async fn create(&self, state: NodeState) -> Result<Created<NodeState>, StoreError> {
         self.nodes.create(Key::new(&STATE, state.id), state).await
     }

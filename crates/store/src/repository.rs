@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::StoreError;
 use crate::collection::Collection;
 use crate::cursor::Cursor;
+use crate::limits::{self, MAX_BATCH, MAX_KEYS};
 use crate::query::Query;
 use crate::seam::{Body, Document, Key, Store, Tally, Version, Write, Written};
 
@@ -96,18 +97,18 @@ impl<T: Kept> Repository<T> {
 
     pub async fn create(&self, key: Key, document: T) -> Result<Created<T>, StoreError> {
         let body = encode(&document)?;
-        match self.write_one(Write::Create { key: key.clone(), body }).await? {
-            Written::Applied(version) => Ok(Created::New(Versioned { key, document, version })),
-            Written::Exists | Written::Conflict | Written::Missing => Ok(Created::Exists(document)),
-        }
+        let written = self.write_one(Write::Create { key: key.clone(), body }).await?;
+        Ok(created(key, document, written))
     }
 
-    /// Creates many, each on its own, and says of each whether it is new.
-    pub async fn create_all(&self, documents: Vec<(Key, T)>) -> Result<Vec<bool>, StoreError> {
-        let write = |(key, document): (Key, T)| Ok(Write::Create { key, body: encode(&document)? });
-        let batch = documents.into_iter().map(write).collect::<Result<Vec<_>, StoreError>>()?;
-        let written = self.store.write(batch).await?;
-        Ok(written.into_iter().map(|written| matches!(written, Written::Applied(_))).collect())
+    /// Creates many, each on its own, and says of each what became of it.
+    pub async fn create_all(&self, documents: Vec<(Key, T)>) -> Result<Vec<Created<T>>, StoreError> {
+        let write =
+            |(key, document): &(Key, T)| Ok(Write::Create { key: key.clone(), body: encode(document)? });
+        let batch = documents.iter().map(write).collect::<Result<Vec<_>, StoreError>>()?;
+        let written = self.write_all(batch).await?;
+        let each = documents.into_iter().zip(written);
+        Ok(each.map(|((key, document), written)| created(key, document, written)).collect())
     }
 
     pub async fn get(&self, key: Key) -> Result<Option<Versioned<T>>, StoreError> {
@@ -117,21 +118,46 @@ impl<T: Kept> Repository<T> {
 
     /// Those of the documents that exist and can be understood, in the order given.
     pub async fn get_all(&self, keys: Vec<Key>) -> Result<Vec<Versioned<T>>, StoreError> {
-        let found = self.store.read(keys).await?.into_iter().flatten();
-        Ok(found.filter_map(|document| readable(decode(document))).collect())
+        Ok(self.get_each(keys).await?.into_iter().flatten().collect())
+    }
+
+    /// One for each key, in the order given: none where there is no such document, or it cannot be understood.
+    pub async fn get_each(&self, keys: Vec<Key>) -> Result<Vec<Option<Versioned<T>>>, StoreError> {
+        let mut each = Vec::with_capacity(keys.len());
+        for some in keys.chunks(MAX_KEYS) {
+            let found = self.store.read(some.to_vec()).await?.into_iter();
+            each.extend(found.map(|document| document.and_then(|document| readable(decode(document)))));
+        }
+        Ok(each)
     }
 
     /// Writes what differs, if nobody wrote since `before` was read.
     pub async fn save(&self, before: &Versioned<T>, after: &T) -> Result<Saved, StoreError> {
-        let (key, version) = (before.key.clone(), before.version);
-        let write = difference(key, version, encode(&before.document)?, encode(after)?);
-        Ok(saved(self.write_one(write).await?))
+        Ok(saved(self.write_one(difference(before, after)?).await?))
+    }
+
+    /// Saves many, each on its own, and says of each what became of it.
+    pub async fn save_all(&self, changes: &[(Versioned<T>, T)]) -> Result<Vec<Saved>, StoreError> {
+        let batch = changes.iter().map(|(before, after)| difference(before, after));
+        let written = self.write_all(batch.collect::<Result<_, _>>()?).await?;
+        Ok(written.into_iter().map(saved).collect())
     }
 
     /// Deletes it, if nobody wrote since it was read.
     pub async fn delete(&self, document: &Versioned<T>, at: UnixMillis) -> Result<Saved, StoreError> {
         let (key, version) = (document.key.clone(), document.version);
         Ok(saved(self.write_one(Write::Delete { key, version, at }).await?))
+    }
+
+    /// Deletes many, each on its own: those that nobody wrote since they were found.
+    pub async fn delete_all(
+        &self,
+        documents: Vec<(Key, Version)>,
+        at: UnixMillis,
+    ) -> Result<Vec<Saved>, StoreError> {
+        let batch = documents.into_iter().map(|(key, version)| Write::Delete { key, version, at });
+        let written = self.write_all(batch.collect()).await?;
+        Ok(written.into_iter().map(saved).collect())
     }
 
     /// Reads, changes and saves, again and again until nobody came between; where nothing differs, nothing is written. The
@@ -195,6 +221,37 @@ impl<T: Kept> Repository<T> {
         let answers = self.store.write(vec![write]).await?;
         answers.into_iter().next().ok_or_else(|| StoreError::unknown(what, "the store gave no answer"))
     }
+
+    /// In one call, or in several where there are too many for one. Nothing is written if any of it would be refused.
+    async fn write_all(&self, mut batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
+        if batch.len() > MAX_BATCH {
+            batch.chunks(MAX_BATCH).try_for_each(limits::check_writes)?;
+        }
+        let count = batch.len();
+        let mut answers = Vec::with_capacity(count);
+        while !batch.is_empty() {
+            let rest = batch.split_off(batch.len().min(MAX_BATCH));
+            let written = self.store.write(batch).await;
+            answers.extend(if answers.is_empty() {
+                written?
+            } else {
+                written.map_err(StoreError::in_part)?
+            });
+            batch = rest;
+        }
+        if answers.len() == count {
+            return Ok(answers);
+        }
+        let why = format!("the store gave {} answers to {count} writes", answers.len());
+        Err(StoreError::unknown(format!("write to {}", T::COLLECTION.name), why))
+    }
+}
+
+fn created<T>(key: Key, document: T, written: Written) -> Created<T> {
+    match written {
+        Written::Applied(version) => Created::New(Versioned { key, document, version }),
+        Written::Exists | Written::Conflict | Written::Missing => Created::Exists(document),
+    }
 }
 
 fn saved(written: Written) -> Saved {
@@ -212,7 +269,9 @@ fn total<T: Kept, V: DeserializeOwned>(tally: Tally, by: &str) -> Result<(V, u64
 }
 
 /// A change of fields where only declared changing ones differ, a replace otherwise.
-fn difference(key: Key, version: Version, mut before: Body, after: Body) -> Write {
+fn difference<T: Kept>(before: &Versioned<T>, after: &T) -> Result<Write, StoreError> {
+    let (key, version) = (before.key.clone(), before.version);
+    let (mut before, after) = (encode(&before.document)?, encode(after)?);
     let mut rest = after.clone();
     let mut fields = Vec::new();
     for field in key.collection.changing() {
@@ -221,11 +280,11 @@ fn difference(key: Key, version: Version, mut before: Body, after: Body) -> Writ
             fields.push((field.path, new.unwrap_or(Value::Null)));
         }
     }
-    if before == rest {
+    Ok(if before == rest {
         Write::Change { key, version, fields }
     } else {
         Write::Replace { key, version, body: after }
-    }
+    })
 }
 
 /// One document that cannot be understood must not hide the others: it is told to the operator and left out.

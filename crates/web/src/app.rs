@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rota_engine::desk::JobDesk;
-use rota_engine::node::Fleet;
+use rota_engine::fleet::Fleet;
 use rota_engine::surroundings::Surroundings;
 use rota_model::user::KeyHash;
 use tokio::time::Instant;

@@ -111,7 +111,9 @@ impl From<SubmitError> for Problem {
         match error {
             SubmitError::Invalid(invalid) => invalid.into(),
             SubmitError::Store(error) => error.into(),
-            SubmitError::KeyReused(_) => Problem::new(Kind::CONFLICT, format!("{error}; use a new key")),
+            SubmitError::KeyReused(_) | SubmitError::Deleted(_) => {
+                Problem::new(Kind::CONFLICT, format!("{error}; use a new key"))
+            }
         }
     }
 }

@@ -184,6 +184,12 @@ impl Job {
         self.expires_at.is_some_and(|at| at <= now)
     }
 
+    /// The node that claimed it under this epoch finds that it came too late.
+    pub fn expire_held(&mut self, epoch: u64, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
+        self.must_hold(epoch)?;
+        self.expire(now, by)
+    }
+
     /// No node began with it in time.
     pub fn expire(&mut self, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
         let at = self.expires_at.unwrap_or(now);

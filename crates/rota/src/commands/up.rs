@@ -7,6 +7,7 @@ use std::time::Duration;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
+use rota_model::node::NodeRole;
 use rota_store::{Store, StoreError};
 use rota_store_sqlite::SqliteStore;
 use rota_store_sqlite::holder::{Holder, HolderError};
@@ -67,6 +68,8 @@ pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
     Err(Failure::new(Exit::Unreachable, "Rota did not stop in order; nothing acknowledged is lost"))
 }
 
+/// How long running jobs may go on when Rota stops.
+const GRACE: Duration = Duration::from_millis(300);
 /// How long everything together may take to stop.
 const STOP: Duration = Duration::from_millis(800);
 
@@ -93,6 +96,9 @@ async fn start(
         name: config.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         capacity: config.capacity,
+        roles: vec![NodeRole::Web, NodeRole::Processor],
+        controllable: true,
+        grace: GRACE,
     };
     let types =
         JobTypes::built_in().map_err(|invalid| Failure::new(Exit::Unreachable, invalid.to_string()))?;

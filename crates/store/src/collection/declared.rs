@@ -8,7 +8,8 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// An index is paid for at every change of what it holds. So there is none by status as such: what is rare (failures)
-/// has a small index of its own, and what waits or runs is found by the index that claims use.
+/// has a small index of its own, and what waits or runs is found by the index that claims use. Few jobs expire, and only
+/// those stand in the index of what expires.
 pub static JOBS: Collection = Collection {
     name: "jobs",
     fields: &[
@@ -19,6 +20,7 @@ pub static JOBS: Collection = Collection {
         Field::fixed("priority", Kind::Integer),
         Field::fixed("section", Kind::Integer),
         Field::fixed("metadata.createdAt", Kind::Integer),
+        Field::fixed("expiresAt", Kind::Integer),
         Field::changing("status", Kind::Keyword),
         Field::changing("runAt", Kind::Integer),
         Field::changing("attempt", Kind::Integer),
@@ -36,11 +38,12 @@ pub static JOBS: Collection = Collection {
         Field::changing("metadata.updatedBy", Kind::Keyword),
     ],
     indexes: &[
-        Index { name: "due", fields: &["priority", "runAt", "jobNumber"], only: Some(("status", "QUEUED")) },
-        Index { name: "held", fields: &["owner"], only: Some(("status", "STARTED")) },
-        Index { name: "newest", fields: NEWEST, only: None },
-        Index { name: "failed", fields: NEWEST, only: Some(("status", "FAILED")) },
-        Index { name: "error", fields: NEWEST, only: Some(("status", "ERROR")) },
+        Index::new("due", &["priority", "runAt", "jobNumber"]).only("status", "QUEUED"),
+        Index::new("held", &["owner"]).only("status", "STARTED"),
+        Index::new("newest", NEWEST),
+        Index::new("failed", NEWEST).only("status", "FAILED"),
+        Index::new("error", NEWEST).only("status", "ERROR"),
+        Index::new("expiring", &["expiresAt"]).only("status", "QUEUED").sparse(),
     ],
     text: &["jobName", "result.error"],
     counted: &["domain", "status", "input.type"],
@@ -58,9 +61,11 @@ pub static STATE: Collection = Collection {
         Field::changing("lastSeenAt", Kind::Integer),
         Field::changing("jobQueueSection", Kind::Integer),
         Field::changing("running", Kind::Integer),
+        Field::changing("wanted", Kind::Keyword),
         Field::changing("metadata.updatedAt", Kind::Integer),
         Field::changing("metadata.updatedBy", Kind::Keyword),
     ],
+    urgent: true,
     ..Collection::PLAIN
 };
 
@@ -83,7 +88,7 @@ pub static TIMERS: Collection = Collection {
         Field::fixed("status", Kind::Keyword),
         Field::fixed("section", Kind::Integer),
     ],
-    indexes: &[Index { name: "of_section", fields: &["section"], only: Some(("status", "ACTIVE")) }],
+    indexes: &[Index::new("of_section", &["section"]).only("status", "ACTIVE")],
     text: &["name"],
     counted: &["status"],
     deleting: Deleting::Hides(HOUR),
@@ -101,9 +106,9 @@ pub static EXECUTIONS: Collection = Collection {
         Field::fixed("job_id", Kind::Keyword),
     ],
     indexes: &[
-        Index { name: "of_timer", fields: &["timer_uuid", "due"], only: None },
-        Index { name: "newest", fields: &[DOMAIN, "due"], only: None },
-        Index { name: "of_job", fields: &["job_id"], only: None },
+        Index::new("of_timer", &["timer_uuid", "due"]),
+        Index::new("newest", &[DOMAIN, "due"]),
+        Index::new("of_job", &["job_id"]),
     ],
     counted: &["outcome"],
     deleting: Deleting::Hides(HOUR),
@@ -118,14 +123,22 @@ pub static PROGRESS: Collection = Collection {
         Field::fixed("completed_executions", Kind::Integer),
         Field::fixed("next_due", Kind::Date),
     ],
-    indexes: &[Index { name: "due", fields: &["next_due"], only: None }],
+    indexes: &[Index::new("due", &["next_due"])],
     ..Collection::PLAIN
 };
 
 pub static JOB_TYPES: Collection = Collection {
     name: "job-types",
     fields: &[Field::fixed("domain", Kind::Keyword), Field::fixed("type", Kind::Keyword)],
-    indexes: &[Index { name: "of_domain", fields: &["domain", "type"], only: None }],
+    indexes: &[Index::new("of_domain", &["domain", "type"])],
+    ..Collection::PLAIN
+};
+
+/// Its documents are small and change as a whole.
+pub static UNIQUE_KEYS: Collection = Collection {
+    name: "unique-keys",
+    fields: &[Field::fixed("domain", Kind::Keyword), Field::fixed("metadata.updatedAt", Kind::Integer)],
+    indexes: &[Index::new("by_age", &["metadata.updatedAt"])],
     ..Collection::PLAIN
 };
 
@@ -139,9 +152,9 @@ pub static LOGS: Collection = Collection {
         Field::fixed("metadata.createdAt", Kind::Integer),
     ],
     indexes: &[
-        Index { name: "newest", fields: &["metadata.createdAt"], only: None },
-        Index { name: "of_domain", fields: &["domain", "metadata.createdAt"], only: None },
-        Index { name: "of_job", fields: &["jobId", "metadata.createdAt"], only: None },
+        Index::new("newest", &["metadata.createdAt"]),
+        Index::new("of_domain", &["domain", "metadata.createdAt"]),
+        Index::new("of_job", &["jobId", "metadata.createdAt"]),
     ],
     text: &["title", "message"],
     kept: Retention::For { since: "metadata.createdAt", span: DAY.saturating_mul(30) },
@@ -151,13 +164,13 @@ pub static LOGS: Collection = Collection {
 pub static METRICS: Collection = Collection {
     name: "metrics",
     fields: &[Field::fixed("bucketStart", Kind::Date)],
-    indexes: &[Index { name: "by_time", fields: &["bucketStart"], only: None }],
+    indexes: &[Index::new("by_time", &["bucketStart"])],
     kept: Retention::For { since: "bucketStart", span: DAY.saturating_mul(7) },
     ..Collection::PLAIN
 };
 
 /// Every collection there is.
-pub static ALL: [&Collection; 11] = [
+pub static ALL: [&Collection; 12] = [
     &JOBS,
     &STATE,
     &USERS,
@@ -167,6 +180,7 @@ pub static ALL: [&Collection; 11] = [
     &EXECUTIONS,
     &PROGRESS,
     &JOB_TYPES,
+    &UNIQUE_KEYS,
     &LOGS,
     &METRICS,
 ];

@@ -7,9 +7,12 @@ mod job_types;
 mod jobs;
 mod logs;
 mod metrics;
+mod nodes;
 mod progress;
+mod queue;
 mod sweep;
 mod timers;
+mod unique_keys;
 
 use std::sync::Arc;
 

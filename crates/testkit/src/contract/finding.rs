@@ -237,6 +237,46 @@ pub async fn orders_are_total(store: Subject) {
     assert_eq!(job_numbers(&store, by_id).await, [7, 6, 5, 4, 3, 2, 1, 0]);
 }
 
+/// A store may look for those few in a shorter way; a list of all in the same order must not go it.
+pub async fn a_value_that_few_have_finds_few_and_orders_all(store: Subject) {
+    const BY_EXPIRY: Order = Order { fields: &["expiresAt"], descending: false };
+    let members = [
+        json!({"expiresAt": 30}),
+        json!({}),
+        json!({"expiresAt": 10}),
+        json!({"expiresAt": null}),
+        json!({"expiresAt": 20, "status": "STARTED"}),
+        json!({"expiresAt": 10}),
+        json!({"expiresAt": -1}),
+    ];
+    make_jobs(&store, &members).await;
+    let by_expiry = || Query::new(&JOBS, BY_EXPIRY);
+    let waiting = || by_expiry().filter(Filter::Is("status", json!("QUEUED")));
+    let expired = |now: i64| waiting().filter(Filter::AtMost("expiresAt", now));
+    for limit in [1, 2, 10] {
+        let found = async |query: Query| job_numbers(&store, query.limit(limit)).await;
+        assert_eq!(found(expired(29)).await, [6, 2, 5], "pages of {limit}");
+        assert_eq!(found(expired(i64::MAX)).await, [6, 2, 5, 0]);
+        assert_eq!(found(waiting().filter(Filter::AtLeast("expiresAt", 10))).await, [2, 5, 0]);
+        assert_eq!(found(waiting().filter(Filter::Is("expiresAt", json!(10)))).await, [2, 5]);
+        let some = Filter::In("expiresAt", vec![json!(30), json!(-1), json!(20)]);
+        assert_eq!(found(waiting().filter(some)).await, [6, 0]);
+        assert_eq!(found(waiting()).await, [1, 3, 6, 2, 5, 0]);
+        assert_eq!(found(by_expiry()).await, [1, 3, 6, 2, 5, 4, 0]);
+        assert_eq!(found(waiting().filter(Filter::Absent("expiresAt"))).await, [1, 3]);
+        let mut falling = expired(29);
+        falling.order.descending = true;
+        assert_eq!(found(falling).await, [5, 2, 6]);
+    }
+    assert_eq!(total(&store, expired(29)).await, 3);
+    let (version, _) = read(&store, numbered(6)).await.unwrap();
+    let fields = vec![("status", json!("FAILED"))];
+    applied(&store, Write::Change { key: numbered(6), version, fields }).await;
+    let (version, _) = read(&store, numbered(2)).await.unwrap();
+    applied(&store, Write::Replace { key: numbered(2), version, body: job_with(2, json!({})) }).await;
+    eventually(&store, vec![5], async || job_numbers(&store, expired(29)).await).await;
+}
+
 pub async fn keys_are_found_without_bodies(store: Subject) {
     fill(&store, 25).await;
     caught_up(&store, jobs(), 25).await;

@@ -46,7 +46,8 @@ pub(crate) async fn submit(
     JsonBody(mut submission): JsonBody<NewJob>,
 ) -> Result<impl IntoResponse, Problem> {
     submission.idempotency_key = idempotency_key(&headers)?.or(submission.idempotency_key);
-    let (Submitted::New(job) | Submitted::Again(job)) = app.desk.submit(&domain, submission).await?;
+    let (Submitted::New(job) | Submitted::Again(job) | Submitted::Twin(job)) =
+        app.desk.submit(&domain, submission).await?;
     let place = format!("/api/v1/domains/{domain}/jobs/{}", job.document.job_id);
     Ok((StatusCode::CREATED, etag::of(job.version), [(header::LOCATION, place)], Json(job.document)))
 }

@@ -2,6 +2,7 @@
 #![expect(dead_code, reason = "each test file uses a part of it")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -12,6 +13,7 @@ use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
 use rota_model::domain::Domain;
 use rota_model::ids::NodeId;
+use rota_model::node::NodeRole;
 use rota_model::user::{NewKey, Role, UserId, UserSettings};
 use rota_store::memory::MemoryStore;
 use rota_store::{Store, settings};
@@ -46,6 +48,9 @@ pub(crate) async fn stage() -> Stage {
         name: "n".to_owned(),
         version: "test".to_owned(),
         capacity: 4,
+        roles: vec![NodeRole::Web, NodeRole::Processor],
+        controllable: true,
+        grace: Duration::from_millis(300),
     };
     let types = Arc::new(JobTypes::built_in().unwrap());
     let node = Node::join(Arc::clone(&store), &settings, options, types, surroundings.clone()).await.unwrap();

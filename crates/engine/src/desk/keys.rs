@@ -1,0 +1,156 @@
+//! Jobs of which there is to be only one at a time (rule 7).
+//!
+//! The key is a document, written before its job, that names the job. Two submissions of twins both want to write it, and
+//! the store lets one of them. Whoever finds a key whose job is missing creates that job, under the id in the key: so a
+//! submitter that died in between, or is merely slow, leaves nothing behind that blocks the others, and nobody makes a
+//! second job beside its own. The key moves on only when its job was seen outside its scope, by a replace of the version
+//! that was read before the job was looked at.
+
+use rota_model::Extra;
+use rota_model::domain::Domain;
+use rota_model::ids::JobId;
+use rota_model::job::{Job, NewJob};
+use rota_model::metadata::Metadata;
+use rota_model::unique_key::UniqueKey;
+use rota_store::repository::{Created, Saved};
+use rota_store::{StoreError, Versioned};
+
+use super::{JobDesk, SubmitError, Submitted};
+use crate::flaws::Flaw;
+use crate::patience::persevere;
+
+/// How often two submissions may come in each other's way before one of them is asked to come again.
+const TRIES: usize = 16;
+
+/// Whom a key belongs to.
+enum Held {
+    /// To our own submission: its job is to be created.
+    ByUs,
+    /// To a job that keeps twins away.
+    By(Box<Versioned<Job>>),
+    /// To a job that is not there: it is still to be created, or was deleted.
+    ByNobody(Box<Versioned<UniqueKey>>),
+    /// Somebody wrote to it meanwhile: look again.
+    Moving,
+}
+
+impl JobDesk {
+    pub(super) async fn submit_unique(
+        &self,
+        domain: &Domain,
+        submission: &NewJob,
+        job_id: JobId,
+        job_number: u64,
+    ) -> Result<Submitted, SubmitError> {
+        let Some(key) = submission.unique.as_ref().map(|unique| unique.key.as_str()) else {
+            return Err(StoreError::refused("submit", "it has no unique key").into());
+        };
+        if submission.idempotency_key.is_some()
+            && let Some(there) = persevere("submit", |_| self.jobs.get(domain, job_id)).await?
+        {
+            return repeated(there, submission);
+        }
+        let under = |id| self.job(domain, submission.clone(), id, job_number);
+        for _ in 0..TRIES {
+            let created = match persevere("take a unique key", |_| self.hold(domain, key, job_id)).await? {
+                Held::Moving => None,
+                Held::By(job) => return repeated(*job, submission),
+                Held::ByUs => self.create_keyed(under(job_id)).await?,
+                Held::ByNobody(found) => {
+                    let created = self.create_keyed(under(found.document.job_id)).await?;
+                    if created.is_none() {
+                        // Its id is taken by a job that was deleted, and so is in nobody's way.
+                        persevere("take a unique key", |_| self.move_on(&found, job_id)).await?;
+                    }
+                    created
+                }
+            };
+            if let Some(submitted) = created {
+                return Ok(submitted);
+            }
+        }
+        Err(StoreError::unavailable("take a unique key", "others are submitting the same; try again").into())
+    }
+
+    /// Creates the job that a key names. None if its id is taken by a job that is no more.
+    async fn create_keyed(&self, job: Job) -> Result<Option<Submitted>, SubmitError> {
+        let ours = match self.create_queued(job).await? {
+            Created::New(job) => return Ok(Some(Submitted::New(job))),
+            Created::Exists(ours) => ours,
+        };
+        let there = persevere("submit", |_| self.jobs.get(&ours.domain, ours.job_id)).await?;
+        Ok(there.map(|there| {
+            // Ours, if the answer to our own create was lost; otherwise that of whoever finished our half.
+            let own = there.document.job_number == ours.job_number;
+            if own { Submitted::New(there) } else { Submitted::Twin(there) }
+        }))
+    }
+
+    /// Looks whom a key belongs to, and takes it if it is free.
+    async fn hold(&self, domain: &Domain, key: &str, ours: JobId) -> Result<Held, StoreError> {
+        let Some(found) = self.unique_keys.get(domain, key).await? else {
+            let created = self.unique_keys.create(self.key_for(domain, key, ours)).await?;
+            return Ok(if matches!(created, Created::New(_)) { Held::ByUs } else { Held::Moving });
+        };
+        let Some(job) = self.jobs.get(domain, found.document.job_id).await? else {
+            return if found.document.job_id == ours {
+                Ok(Held::ByUs)
+            } else if self.surroundings.has(Flaw::TakesKeyFromSlow) {
+                self.move_on(&found, ours).await
+            } else {
+                Ok(Held::ByNobody(Box::new(found)))
+            };
+        };
+        if self.finish_requeue(&found, &job).await? {
+            return Ok(Held::Moving);
+        }
+        if job.document.is_in_scope(self.surroundings.now()) {
+            return Ok(Held::By(Box::new(job)));
+        }
+        self.move_on(&found, ours).await
+    }
+
+    /// A requeue that is under way is finished: who began it may be no more.
+    async fn finish_requeue(
+        &self,
+        key: &Versioned<UniqueKey>,
+        job: &Versioned<Job>,
+    ) -> Result<bool, StoreError> {
+        let under_way = key.document.requeue.is_some_and(|epoch| job.document.epoch < epoch);
+        let mut after = job.document.clone();
+        if !under_way || after.requeue(self.surroundings.now(), self.node).is_err() {
+            return Ok(false);
+        }
+        self.jobs.save(job, &after).await.map(|_| true)
+    }
+
+    async fn move_on(&self, key: &Versioned<UniqueKey>, ours: JobId) -> Result<Held, StoreError> {
+        let mut after = self.key_for(&key.document.domain, &key.document.key, ours);
+        after.metadata.created_at = key.document.metadata.created_at;
+        let saved = self.unique_keys.save(key, &after).await?;
+        Ok(if matches!(saved, Saved::Applied(_)) { Held::ByUs } else { Held::Moving })
+    }
+
+    pub(super) fn key_for(&self, domain: &Domain, key: &str, job_id: JobId) -> UniqueKey {
+        UniqueKey {
+            domain: domain.clone(),
+            key: key.to_owned(),
+            job_id,
+            requeue: None,
+            metadata: Metadata::new(self.surroundings.now(), self.node),
+            extra: Extra::new(),
+        }
+    }
+}
+
+/// A job that was found instead of made: the one of this very submission, or a twin.
+fn repeated(there: Versioned<Job>, submission: &NewJob) -> Result<Submitted, SubmitError> {
+    let named = submission.idempotency_key.is_some();
+    if !named || there.document.idempotency_key != submission.idempotency_key {
+        Ok(Submitted::Twin(there))
+    } else if there.document.request_digest == Some(submission.digest()) {
+        Ok(Submitted::Again(there))
+    } else {
+        Err(SubmitError::KeyReused(there.document.job_id))
+    }
+}

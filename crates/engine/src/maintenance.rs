@@ -1,0 +1,97 @@
+//! What has to be done now and then: jobs that nobody could begin with in time end, what was deleted an hour ago goes for
+//! good, and unique keys go that keep nobody away any more. In slices, so that nobody is held up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rota_model::ids::NodeId;
+use rota_model::unique_key::UniqueKey;
+use rota_store::collection::JOBS;
+use rota_store::cursor::Cursor;
+use rota_store::jobs::Jobs;
+use rota_store::unique_keys::UniqueKeys;
+use rota_store::{Store, StoreError, Versioned, sweep};
+
+use crate::flaws::Flaw;
+use crate::surroundings::Surroundings;
+
+const SLICE: usize = 200;
+/// Expiry is looked at every tick, the rest every so many.
+const CLEAR_EVERY: u32 = 60;
+/// A key that was written to within this time may belong to a submission that is under way.
+const KEY_REST: Duration = Duration::from_secs(60 * 60);
+
+pub(crate) struct Maintenance {
+    store: Arc<dyn Store>,
+    jobs: Jobs,
+    unique_keys: UniqueKeys,
+    surroundings: Surroundings,
+    node: NodeId,
+    ticks: u32,
+    /// Where the walk through old keys goes on.
+    keys_from: Option<Cursor>,
+}
+
+impl Maintenance {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        jobs: Jobs,
+        unique_keys: UniqueKeys,
+        surroundings: Surroundings,
+        node: NodeId,
+    ) -> Self {
+        Self { store, jobs, unique_keys, surroundings, node, ticks: 0, keys_from: None }
+    }
+
+    /// To be called about every second.
+    pub(crate) async fn tick(&mut self) -> Result<(), StoreError> {
+        self.end_expired().await?;
+        if self.surroundings.has(Flaw::DeletePurges) {
+            let later = self.surroundings.now().plus(Duration::from_secs(7_200));
+            sweep::purge_hidden(&*self.store, &JOBS, later, SLICE).await?;
+        }
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks.is_multiple_of(CLEAR_EVERY) {
+            while sweep::purge_hidden(&*self.store, &JOBS, self.surroundings.now(), SLICE).await? > 0 {}
+            self.clear_keys().await?;
+        }
+        Ok(())
+    }
+
+    /// Jobs that waited longer than they may end as ERROR.
+    async fn end_expired(&self) -> Result<(), StoreError> {
+        let now = self.surroundings.now();
+        let expired = self.jobs.expired(now, SLICE).await?;
+        let end = |job: Versioned<rota_model::job::Job>| {
+            let mut after = job.document.clone();
+            after.expire(now, self.node).ok().map(|()| (job, after))
+        };
+        let changes: Vec<_> = expired.into_iter().filter_map(end).collect();
+        // Overtaken means that a node began with it after all, or somebody else ended it.
+        if changes.is_empty() { Ok(()) } else { self.jobs.save_all(&changes).await.map(|_| ()) }
+    }
+
+    /// One slice of the keys that were not written to for long.
+    async fn clear_keys(&mut self) -> Result<(), StoreError> {
+        let now = self.surroundings.now();
+        let before = rota_model::time::UnixMillis(
+            now.0.saturating_sub(i64::try_from(KEY_REST.as_millis()).unwrap_or(i64::MAX)),
+        );
+        let (keys, next) = self.unique_keys.unchanged_since(before, SLICE, self.keys_from.take()).await?;
+        self.keys_from = next;
+        for key in keys {
+            if !self.is_needed(&key).await? {
+                self.unique_keys.delete(&key, now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a key keeps anybody away, or a requeue of its job is under way.
+    async fn is_needed(&self, key: &Versioned<UniqueKey>) -> Result<bool, StoreError> {
+        let UniqueKey { domain, job_id, requeue, .. } = &key.document;
+        let Some(job) = self.jobs.get(domain, *job_id).await? else { return Ok(false) };
+        let under_way = requeue.is_some_and(|epoch| job.document.epoch < epoch);
+        Ok(under_way || job.document.is_in_scope(self.surroundings.now()))
+    }
+}

@@ -1,0 +1,161 @@
+//! What a node has in hand. A job is in hand from the moment at which its claim may be written until it is settled; whatever
+//! names us in the store and is not in hand is given back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use rota_model::ids::{ClaimToken, JobId};
+use rota_model::job::{Holder, Job};
+use rota_model::time::UnixMillis;
+use rota_store::Versioned;
+use tokio_util::sync::CancellationToken;
+
+pub(super) struct Hands {
+    pub(super) holder: Holder,
+    pub(super) running: BTreeMap<JobId, Held>,
+    /// Claims that are under way.
+    claiming: BTreeSet<ClaimToken>,
+    /// Slots that they may fill.
+    reserved: usize,
+    /// Whether nothing new is begun.
+    pub(super) rests: bool,
+    /// The sections to look at first.
+    pub(super) sections: Option<Vec<u32>>,
+    /// Whether nothing waits to be claimed, as far as is known.
+    pub(super) quiet: bool,
+    /// When the next job is due that waits for its time.
+    pub(super) next_due: Option<UnixMillis>,
+}
+
+pub(super) struct Held {
+    pub(super) epoch: u64,
+    pub(super) brake: Arc<Brake>,
+}
+
+/// A slot that is kept for a job that is about to be stored as already claimed.
+pub(crate) struct Seat {
+    pub(super) holder: Holder,
+    pub(super) token: ClaimToken,
+    pub(super) brake: Arc<Brake>,
+}
+
+impl Hands {
+    pub(super) fn new(holder: Holder) -> Self {
+        Self {
+            holder,
+            running: BTreeMap::new(),
+            claiming: BTreeSet::new(),
+            reserved: 0,
+            rests: false,
+            sections: None,
+            quiet: false,
+            next_due: None,
+        }
+    }
+
+    fn free(&self, capacity: usize) -> usize {
+        capacity.saturating_sub(self.running.len() + self.reserved)
+    }
+
+    pub(super) fn has_room(&self, capacity: usize) -> bool {
+        self.free(capacity) > 0
+    }
+
+    /// Keeps all free slots for a claim. None if there are none.
+    pub(super) fn begin_claim(&mut self, token: ClaimToken, capacity: usize) -> Option<(usize, Holder)> {
+        let free = self.free(capacity);
+        if free == 0 {
+            return None;
+        }
+        self.claiming.insert(token);
+        self.reserved += free;
+        Some((free, self.holder))
+    }
+
+    /// Takes in hand what was claimed, unless the life is over that claimed it, and frees the other slots.
+    pub(super) fn end_claim(
+        &mut self,
+        token: ClaimToken,
+        reserved: usize,
+        holder: Holder,
+        jobs: &[Versioned<Job>],
+    ) -> Vec<Arc<Brake>> {
+        self.claiming.remove(&token);
+        self.reserved -= reserved;
+        if self.holder != holder {
+            return Vec::new();
+        }
+        let mut take = |job: &Versioned<Job>| {
+            let brake = Arc::new(Brake::default());
+            let held = Held { epoch: job.document.epoch, brake: Arc::clone(&brake) };
+            self.running.insert(job.document.job_id, held);
+            brake
+        };
+        jobs.iter().map(&mut take).collect()
+    }
+
+    /// A slot for a new job, if nothing else is waiting.
+    pub(super) fn take_seat(
+        &mut self,
+        id: JobId,
+        token: ClaimToken,
+        capacity: usize,
+        now: UnixMillis,
+    ) -> Option<Seat> {
+        let waiting = !self.quiet || self.next_due.is_some_and(|due| due <= now);
+        if waiting || self.rests || self.free(capacity) == 0 || self.running.contains_key(&id) {
+            return None;
+        }
+        let brake = Arc::new(Brake::default());
+        self.running.insert(id, Held { epoch: 1, brake: Arc::clone(&brake) });
+        Some(Seat { holder: self.holder, token, brake })
+    }
+
+    pub(super) fn expect(&mut self, run_at: UnixMillis, now: UnixMillis) {
+        if run_at <= now {
+            self.quiet = false;
+        } else if self.next_due.is_none_or(|due| run_at < due) {
+            self.next_due = Some(run_at);
+        }
+    }
+
+    /// Whether we run it, or are just claiming it.
+    pub(super) fn has(&self, job: &Job) -> bool {
+        let claiming = job.claim_token.is_some_and(|token| self.claiming.contains(&token));
+        claiming || self.running.get(&job.job_id).is_some_and(|held| held.epoch == job.epoch)
+    }
+}
+
+/// Why a handler is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The job was cancelled, or is somebody else's by now.
+    NotOurs,
+    /// The node cannot be sure any more that the job is its own.
+    LeaseOver,
+    /// The node stops, and gives it back.
+    Release,
+}
+
+/// What stops a handler: first it is told, then it is dropped.
+#[derive(Default)]
+pub(super) struct Brake {
+    pub(super) told: CancellationToken,
+    pub(super) dropped: CancellationToken,
+    why: OnceLock<Stop>,
+}
+
+impl Brake {
+    pub(super) fn pull(&self, why: Stop) {
+        let _ = self.why.set(why);
+        self.told.cancel();
+        if why == Stop::LeaseOver {
+            self.dropped.cancel();
+        }
+    }
+
+    /// Why it was told to stop, if it was.
+    pub(super) fn why(&self) -> Option<Stop> {
+        if self.dropped.is_cancelled() { Some(Stop::LeaseOver) } else { self.why.get().copied() }
+    }
+}

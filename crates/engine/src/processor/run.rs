@@ -1,0 +1,259 @@
+//! One job, from its claim to its settling: its handler, the time it may take, what it says meanwhile.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::{Arc, Mutex as Lock, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use rota_model::Extra;
+use rota_model::job::{Job, JobStatus, Progress, Retry};
+use rota_model::log::Level;
+use rota_store::Versioned;
+use rota_store::repository::Saved;
+use serde_json::{Map, Value};
+use tokio::sync::{Mutex, Notify};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::hands::{Brake, Stop};
+use super::{Processor, STOP_GRACE};
+use crate::flaws::Flaw;
+use crate::handler::{Context, HandlerError, Reports};
+use crate::patience::answered;
+
+/// Most jobs are over by then; the others are looked after until they end.
+const FOLLOW_AFTER: Duration = Duration::from_millis(100);
+/// How often what a handler says of its progress is written at most.
+const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+
+/// What came of running a job.
+enum Outcome {
+    Ended(Result<Map<String, Value>, HandlerError>),
+    TimedOut,
+    Expired,
+    /// It was stopped by us.
+    Stopped(Stop),
+}
+
+/// What a handler said, until somebody writes it down.
+#[derive(Default)]
+struct Said {
+    progress: Lock<Option<Progress>>,
+    news: Notify,
+    name: String,
+}
+
+impl Reports for Said {
+    fn progress(&self, percent: f64, message: Option<String>) {
+        let progress = Progress { percent, message, extra: Extra::new() };
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
+        self.news.notify_one();
+    }
+
+    fn log(&self, level: Level, text: String) {
+        let job = &self.name;
+        match level {
+            Level::Error => tracing::error!(%job, "{text}"),
+            Level::Warn => tracing::warn!(%job, "{text}"),
+            Level::Info => tracing::info!(%job, "{text}"),
+            Level::Debug => tracing::debug!(%job, "{text}"),
+        }
+    }
+}
+
+impl Said {
+    fn take(&self) -> Option<Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Processor {
+    /// Runs a job that is in hand, writes down what came of it, and lets go of it.
+    pub(super) async fn run_to_end(&self, job: Versioned<Job>, brake: Arc<Brake>) {
+        let (id, epoch) = (job.document.job_id, job.document.epoch);
+        let job = Mutex::new(job);
+        let outcome = self.run_handler(&job, &brake).await;
+        let job = job.into_inner();
+        let (node, chance) = (self.node(), self.surroundings.chance());
+        match outcome {
+            Outcome::Stopped(Stop::NotOurs | Stop::LeaseOver) => {}
+            Outcome::Stopped(Stop::Release) => {
+                self.settle(job, epoch, |job, epoch, now| job.release(epoch, now, node)).await;
+            }
+            Outcome::Expired => {
+                self.settle(job, epoch, |job, epoch, now| job.expire_held(epoch, now, node)).await;
+            }
+            Outcome::TimedOut => {
+                self.settle(job, epoch, |job, epoch, now| {
+                    job.time_out(epoch, job.next_attempt(Retry::Backoff, chance, now), now, node)
+                })
+                .await;
+            }
+            Outcome::Ended(Ok(result)) => {
+                self.settle(job, epoch, |job, epoch, now| job.succeed(epoch, result.clone(), now, node))
+                    .await;
+            }
+            Outcome::Ended(Err(error)) => {
+                let retry = match &error {
+                    HandlerError::Failed(_) | HandlerError::Stopped => Retry::Backoff,
+                    HandlerError::Fatal(_) => Retry::Never,
+                    HandlerError::RetryAt { at, .. } => Retry::At(*at),
+                };
+                let why = error.to_string();
+                self.settle(job, epoch, |job, epoch, now| {
+                    job.fail(epoch, &why, job.next_attempt(retry, chance, now), now, node)
+                })
+                .await;
+            }
+        }
+        self.let_go(id);
+    }
+
+    async fn run_handler(&self, job: &Mutex<Versioned<Job>>, brake: &Brake) -> Outcome {
+        let said = Arc::new(Said::default());
+        let (handler, context) = {
+            let job = &job.lock().await.document;
+            if job.is_expired(self.surroundings.now()) {
+                return Outcome::Expired;
+            }
+            let Some(handler) = self.types.handler(&job.input.kind) else {
+                return Outcome::Stopped(Stop::Release);
+            };
+            (handler, self.context(job, brake, &said))
+        };
+        let deadline = context.deadline;
+        let mut run = pin!(AssertUnwindSafe(async move { handler.run(context).await }).catch_unwind());
+        // Most handlers are done before anybody would have to be told of them.
+        if let Poll::Ready(ended) = futures::poll!(&mut run) {
+            return ended_by(ended);
+        }
+        let timed_out = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        let dropped = async {
+            brake.dropped.cancelled().await;
+            if self.surroundings.has(Flaw::HandlersOutliveLease) {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = dropped => Outcome::Stopped(Stop::LeaseOver),
+            ended = &mut run => stopped_or(brake, ended_by(ended)),
+            () = brake.told.cancelled() => {
+                let ended = stopping(&mut run, brake).await.map(ended_by);
+                stopped_or(brake, ended.unwrap_or(Outcome::Stopped(Stop::NotOurs)))
+            }
+            () = timed_out => {
+                brake.told.cancel();
+                stopping(&mut run, brake).await;
+                match brake.why() {
+                    Some(why) => Outcome::Stopped(why),
+                    None => Outcome::TimedOut,
+                }
+            }
+            () = self.follow(job, brake, &said) => Outcome::Stopped(Stop::NotOurs),
+        }
+    }
+
+    fn context(&self, job: &Job, brake: &Brake, said: &Arc<Said>) -> Context {
+        let limit = job.timeout_ms.map(Duration::from_millis);
+        Context {
+            job_id: job.job_id,
+            domain: job.domain.clone(),
+            payload: job.input.payload.clone(),
+            epoch: job.epoch,
+            attempt: job.attempt,
+            deadline: limit.and_then(|limit| Instant::now().checked_add(limit)),
+            cancelled: brake.told.clone(),
+            reports: Arc::clone(said) as Arc<dyn Reports>,
+        }
+    }
+
+    /// Looks after a job that runs for long: writes its progress, and stops it when it is ours no more. Goes on until it is
+    /// dropped.
+    async fn follow(&self, job: &Mutex<Versioned<Job>>, brake: &Brake, said: &Said) {
+        sleep(FOLLOW_AFTER).await;
+        let (id, epoch) = {
+            let job = &job.lock().await.document;
+            (job.job_id, job.epoch)
+        };
+        let waiter = self.waiters.register(id);
+        loop {
+            let changed = waiter.changed();
+            if let Ok(found) = answered("read a job", self.jobs.get_any(id)).await {
+                let ours = found.filter(|found| is_held(&found.document, epoch));
+                let Some(ours) = ours else {
+                    brake.pull(Stop::NotOurs);
+                    return std::future::pending().await;
+                };
+                *job.lock().await = ours;
+            }
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = said.news.notified() => {
+                    self.write_progress(job, epoch, said).await;
+                    sleep(PROGRESS_EVERY).await;
+                }
+            }
+        }
+    }
+
+    /// What cannot be written now is said again soon.
+    async fn write_progress(&self, job: &Mutex<Versioned<Job>>, epoch: u64, said: &Said) {
+        let Some(progress) = said.take() else { return };
+        let before = job.lock().await.clone();
+        let mut after = before.document.clone();
+        if after.report(epoch, progress, self.surroundings.now(), self.node()).is_err() {
+            return;
+        }
+        if let Ok(Saved::Applied(version)) = answered("write progress", self.jobs.save(&before, &after)).await
+        {
+            *job.lock().await = before.written(after, version);
+        }
+    }
+
+    pub(super) fn node(&self) -> rota_model::ids::NodeId {
+        self.hands().holder.node
+    }
+}
+
+/// Whether a job is still held under this epoch.
+pub(super) fn is_held(job: &Job, epoch: u64) -> bool {
+    job.status == JobStatus::Started && job.epoch == epoch
+}
+
+/// Waits for a handler that was told to stop. None if it does not.
+async fn stopping<T>(run: &mut (impl Future<Output = T> + Unpin), brake: &Brake) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = brake.dropped.cancelled() => None,
+        ended = timeout(STOP_GRACE, run) => ended.ok(),
+    }
+}
+
+/// Who was told to stop, and did not finish all the same, was stopped.
+fn stopped_or(brake: &Brake, outcome: Outcome) -> Outcome {
+    match (brake.why(), outcome) {
+        (Some(Stop::Release) | None, finished @ Outcome::Ended(Ok(_))) => finished,
+        (Some(why), _) => Outcome::Stopped(why),
+        (None, outcome) => outcome,
+    }
+}
+
+type Run = Result<Map<String, Value>, HandlerError>;
+
+/// A handler that panics has failed, with what it said.
+fn ended_by(ended: Result<Run, Box<dyn std::any::Any + Send>>) -> Outcome {
+    Outcome::Ended(ended.unwrap_or_else(|said| {
+        let text = said.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| said.downcast_ref::<String>().cloned());
+        let text = text.as_deref().unwrap_or("it said nothing");
+        Err(HandlerError::Failed(format!("the handler panicked: {text}")))
+    }))
+}

@@ -1,0 +1,143 @@
+//! What a node makes of the `state` documents of all: who is dead, where it stands among the living, and what people want of
+//! it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use rota_model::ids::{Incarnation, NodeId};
+use rota_model::node::{NodeRole, NodeState, NodeStatus, NodeWish};
+use rota_store::{StoreError, Versioned};
+
+use crate::membership::{Place, condemn};
+use crate::node::Life;
+use crate::patience::answered;
+use crate::surroundings::Surroundings;
+use crate::watch::{Read, Watch};
+
+/// Every so many reads, nodes are looked for that are not known yet. Lists may lag, and so nobody is judged by one.
+const DISCOVER_EVERY: u32 = 3;
+
+pub(crate) struct Watching {
+    own: NodeId,
+    sections: u32,
+    surroundings: Surroundings,
+    known: BTreeSet<NodeId>,
+    watch: Watch,
+    reads: u32,
+    wanted: Option<NodeWish>,
+}
+
+impl Watching {
+    pub(crate) fn new(own: NodeId, sections: u32, surroundings: Surroundings) -> Self {
+        let watch = Watch::new(surroundings.clone());
+        Self { own, sections, surroundings, known: BTreeSet::from([own]), watch, reads: 0, wanted: None }
+    }
+
+    /// Reads every document once, and does what follows from it.
+    pub(crate) async fn look(&mut self, life: &Arc<Life>) -> Result<(), StoreError> {
+        let sent = self.surroundings.elapsed();
+        let (read, states) = match self.read(life).await {
+            Ok(read) => read,
+            Err(error) => {
+                self.watch.failed(sent);
+                return Err(error);
+            }
+        };
+        for state in &states {
+            self.hear(life, state);
+        }
+        let mut dead = false;
+        let own = self.own;
+        for other in states.iter().filter(|state| state.document.id != own) {
+            dead |= self.judge(life, other, read).await?;
+        }
+        self.take_place(life, &states);
+        if dead {
+            life.recover_now.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self, life: &Life) -> Result<(Read, Vec<Versioned<NodeState>>), StoreError> {
+        if !life.exclusive && self.reads.is_multiple_of(DISCOVER_EVERY) {
+            let all = answered("list the nodes", life.nodes.all()).await?;
+            let alive = all.iter().filter(|state| state.document.status != NodeStatus::Terminated);
+            self.known.extend(alive.map(|state| state.document.id));
+        }
+        self.reads = self.reads.wrapping_add(1);
+        let ids: Vec<NodeId> = self.known.iter().copied().collect();
+        let sent = self.surroundings.elapsed();
+        let states = answered("read the state of the nodes", life.nodes.get_each(&ids)).await?;
+        Ok((Read { sent, answered: self.surroundings.elapsed() }, states.into_iter().flatten().collect()))
+    }
+
+    /// Does what people want of us, and beats at once if our document is no longer ours.
+    fn hear(&mut self, life: &Arc<Life>, state: &Versioned<NodeState>) {
+        if state.document.id != self.own {
+            return;
+        }
+        if state.document.status == NodeStatus::Terminated {
+            life.beat_now.notify_one();
+        }
+        let wanted = state.document.wanted;
+        if wanted == self.wanted {
+            return;
+        }
+        self.wanted = wanted;
+        life.processor.set_rests(life.only_watches() || wanted.is_some());
+        if wanted == Some(NodeWish::Drain) {
+            let drained = Arc::clone(life);
+            life.surroundings.spawn(async move { drained.processor.give_back(drained.grace).await });
+        }
+    }
+
+    /// Whether another node is found dead, and that was written down.
+    async fn judge(
+        &mut self,
+        life: &Life,
+        other: &Versioned<NodeState>,
+        read: Read,
+    ) -> Result<bool, StoreError> {
+        let id = other.document.id;
+        if other.document.status == NodeStatus::Terminated {
+            self.known.remove(&id);
+            self.watch.forget(id);
+            return Ok(false);
+        }
+        if !self.watch.saw(id, other.version, read) {
+            return Ok(false);
+        }
+        let condemned = condemn(&life.nodes, other, &self.surroundings, self.own);
+        let condemned = answered("write that a node is dead", condemned).await?;
+        if condemned {
+            tracing::warn!(node = %other.document.name, "a node is dead; what it ran is queued again");
+            self.watch.forget(id);
+        }
+        Ok(condemned)
+    }
+
+    /// Takes our place among those who take part in the work. They stand in the order in which they joined, so that a newcomer
+    /// moves nobody.
+    fn take_place(&self, life: &Life, states: &[Versioned<NodeState>]) {
+        let part = states.iter().map(|state| &state.document);
+        let mut lives: Vec<(Option<Incarnation>, NodeId)> = part
+            .filter(|state| state.takes_part(NodeRole::Processor))
+            .map(|state| (state.incarnation, state.id))
+            .collect();
+        lives.sort_unstable();
+        let count = u32::try_from(lives.len()).unwrap_or(u32::MAX);
+        let rank = lives.iter().position(|(_, id)| *id == self.own);
+        let place = match rank.and_then(|rank| u32::try_from(rank).ok()) {
+            Some(rank) => Place::of(rank, count, self.sections),
+            // Who takes no part stands behind all others.
+            None => Place { rank: count, sections: Vec::new() },
+        };
+        let alone = count <= 1;
+        life.processor.set_sections((!alone).then(|| place.sections.clone()));
+        let mut held = life.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if *held != place {
+            *held = place;
+            life.beat_now.notify_one();
+        }
+    }
+}
