@@ -16,7 +16,7 @@
 //!
 //! - [`plan`]: what a seed is drawn to
 //! - [`world`]: the course of a run; [`process`], [`gate`], [`clock`]: one life of a node; [`work`]: what jobs do;
-//!   [`people`]: what people do
+//!   [`people`]: what people do; [`forms`]: what they hand in
 //! - [`record`]: what happened, in order, as [`recorder`] below the faults and [`witness`] above them saw it
 //! - [`story`]: the same, sorted by whom it is about; [`checks`]: what was promised; [`coverage`]: what was exercised;
 //!   [`trace`]: lines for people
@@ -26,6 +26,7 @@ pub mod batch;
 pub mod checks;
 pub mod clock;
 pub mod coverage;
+pub mod forms;
 pub mod gate;
 pub mod lives;
 pub mod people;

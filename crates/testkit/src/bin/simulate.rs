@@ -9,6 +9,10 @@ use rota_engine::flaws::Flaw;
 use rota_testkit::simulation::{batch, run, trace};
 use tokio::time::Instant;
 
+/// Most of a run is small pieces of memory, and the system's allocator takes its time over them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Many nodes in a world where things go wrong, and whether the promises hold.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask simulate", max_term_width = 110)]

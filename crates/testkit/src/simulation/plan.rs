@@ -66,6 +66,8 @@ pub enum Trouble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errand {
     Submit,
+    /// Work that takes long, and nothing else.
+    SubmitLong,
     SubmitBatch,
     Cancel,
     Requeue,

@@ -10,10 +10,12 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rota_engine::desk::JobDesk;
 use rota_engine::flaws::{Flaw, Flaws};
-use rota_engine::node::{Fleet, Node, NodeOptions};
+use rota_engine::fleet::Fleet;
+use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
 use rota_model::ids::NodeId;
+use rota_model::node::NodeRole;
 use rota_store::{Store, StoreError, settings};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -23,7 +25,7 @@ use super::clock::Clock;
 use super::gate::Gate;
 use super::record::{Event, Life, Notebook, What};
 use super::witness::Witness;
-use super::work::Actor;
+use super::work::{Actor, TYPES};
 use crate::faults::{FaultyStore, Rates, Sky, Truth, Weather};
 
 /// Who a node is, whichever life it lives.
@@ -43,7 +45,10 @@ impl Identity {
             id: self.id,
             name: self.name.clone(),
             version: "simulated".to_owned(),
+            roles: vec![NodeRole::Web, NodeRole::Processor],
             capacity: self.capacity,
+            controllable: true,
+            grace: self.grace,
         }
     }
 }
@@ -55,17 +60,15 @@ pub struct Front {
     pub gate: Gate,
     pub desk: Arc<JobDesk>,
     pub fleet: Fleet,
-    pub types: Vec<String>,
 }
 
 #[derive(Clone, Default)]
 pub struct Fronts(Arc<Mutex<BTreeMap<Life, Front>>>);
 
 impl Fronts {
-    /// One of those that know a type, by chance.
-    pub fn draw(&self, kind: Option<&str>, dice: &mut StdRng) -> Option<Front> {
-        let knows = |front: &&Front| kind.is_none_or(|kind| front.types.iter().any(|known| known == kind));
-        let open: Vec<Front> = self.lock().values().filter(knows).cloned().collect();
+    /// One of them, by chance.
+    pub fn draw(&self, dice: &mut StdRng) -> Option<Front> {
+        let open: Vec<Front> = self.lock().values().cloned().collect();
         if open.is_empty() { None } else { open.get(dice.random_range(0..open.len())).cloned() }
     }
 
@@ -156,11 +159,15 @@ impl Process {
     }
 }
 
+/// Every node takes jobs of every type, and runs some.
 fn types(names: &[String], actor: Actor) -> JobTypes {
     let actor = Arc::new(actor);
     let mut types = JobTypes::default();
     for name in names {
-        types.add(name, &json!({}), Arc::clone(&actor) as _).expect("any payload is a schema");
+        types.add(name, &json!({}), Arc::clone(&actor) as _).expect("a schema for any payload");
+    }
+    for other in TYPES.iter().filter(|other| !names.iter().any(|name| name == *other)) {
+        types.add_foreign(other, &json!({})).expect("a schema for any payload");
     }
     types
 }
@@ -187,7 +194,6 @@ impl Newborn {
                 gate: self.gate,
                 desk: Arc::clone(&node.desk),
                 fleet: node.fleet.clone(),
-                types: self.who.types,
             });
             node.run(stop).await;
         }

@@ -28,13 +28,14 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub enum What {
     World(Event),
-    Sent(Caller, Call),
+    /// A call, and which task of the process made it.
+    Sent(Caller, u32, Call),
     Answered(Caller, Answer),
     /// A write or a claim took effect; whose it was, where that is known.
     Landed(Option<Caller>, Change),
     Handler(Work, Deed),
-    /// People ask, and are told. The number says to which request an answer belongs.
-    Asked(u64, Wish),
+    /// People ask a process, and are told. The number says to which request an answer belongs.
+    Asked(u64, Life, Wish),
     Told(u64, Reply),
 }
 
@@ -199,6 +200,8 @@ pub enum Accepted {
     New(JobId),
     Again(JobId),
     Twin(JobId),
+    /// Whether it is new or was there is not said of one among many.
+    InBatch(JobId),
     Refused(String),
     Failed(String),
 }
@@ -207,7 +210,7 @@ impl Accepted {
     /// The job that was acknowledged, if one was.
     pub fn job(&self) -> Option<JobId> {
         match self {
-            Accepted::New(id) | Accepted::Again(id) | Accepted::Twin(id) => Some(*id),
+            Accepted::New(id) | Accepted::Again(id) | Accepted::Twin(id) | Accepted::InBatch(id) => Some(*id),
             Accepted::Refused(_) | Accepted::Failed(_) => None,
         }
     }

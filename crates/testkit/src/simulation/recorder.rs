@@ -9,10 +9,10 @@ use rota_model::job::Job;
 use rota_model::node::NodeState;
 use rota_model::unique_key::UniqueKey;
 use rota_store::StoreError;
-use rota_store::collection::Collection;
+use rota_store::collection::{Collection, JOBS};
 use rota_store::hints::Changes;
 use rota_store::memory::MemoryStore;
-use rota_store::query::{Page, Query};
+use rota_store::query::{Filter, Page, Query};
 use rota_store::seam::{Body, Claim, Document, Key, Promises, Store, Tally, Version, Write, Written};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -47,6 +47,17 @@ impl Recorder {
     /// The states of nodes that are there.
     pub fn states(&self) -> Vec<Arc<NodeState>> {
         self.shelf().states.values().cloned().collect()
+    }
+
+    /// Whether a query asks for jobs of a status that none has. Idle nodes ask for little else, and that is most of what a
+    /// run would spend its time on.
+    fn is_in_vain(&self, query: &Query) -> bool {
+        let of = |filter: &Filter| match filter {
+            Filter::Is("status", status) if query.collection == &JOBS => status.as_str().map(str::to_owned),
+            _ => None,
+        };
+        let Some(wanted) = query.filters.iter().find_map(of) else { return false };
+        query.hidden_before.is_none() && !self.shelf().jobs.values().any(|job| job.status.as_str() == wanted)
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -135,6 +146,9 @@ impl Store for Recorder {
     }
 
     async fn find(&self, query: Query) -> Result<Page, StoreError> {
+        if self.is_in_vain(&query) {
+            return Ok(Page { documents: Vec::new(), next: None });
+        }
         self.store.find(query).await
     }
 
@@ -142,7 +156,10 @@ impl Store for Recorder {
         self.store.count(query, by).await
     }
 
-    async fn claim(&self, claim: Claim) -> Result<Vec<Document>, StoreError> {
+    async fn claim(&self, mut claim: Claim) -> Result<Vec<Document>, StoreError> {
+        if claim.from.iter().all(|query| self.is_in_vain(query)) {
+            claim.from.clear();
+        }
         let claimed = self.store.claim(claim).await?;
         for document in &claimed {
             self.take_down(Kind::Changed, document.version, &document.key, Some(document.body.clone()));

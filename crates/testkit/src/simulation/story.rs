@@ -101,6 +101,9 @@ pub struct Beat {
 
 #[derive(Clone, Copy, Debug)]
 pub struct CallStory<'a> {
+    /// Where in the record it was sent.
+    pub nth: usize,
+    pub task: u32,
     pub sent: Duration,
     pub call: &'a Call,
     pub answered: Option<(usize, Duration, &'a Answer)>,
@@ -109,6 +112,7 @@ pub struct CallStory<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
     pub nth: usize,
+    pub task: u32,
     pub sent: Duration,
     pub answered: Duration,
     /// None if the read failed.
@@ -122,8 +126,11 @@ impl<'a> Story<'a> {
             story.end = entry.at;
             match &entry.what {
                 What::World(event) => story.world(entry.at, event),
-                What::Sent(caller, call) => {
-                    story.calls.insert(*caller, CallStory { sent: entry.at, call, answered: None });
+                What::Sent(caller, task, call) => {
+                    story.calls.insert(
+                        *caller,
+                        CallStory { nth, task: *task, sent: entry.at, call, answered: None },
+                    );
                 }
                 What::Answered(caller, answer) => story.answered(nth, entry.at, *caller, answer),
                 What::Landed(caller, change) => story.landed(nth, entry.at, *caller, change),
@@ -161,18 +168,18 @@ impl<'a> Story<'a> {
     fn answered(&mut self, nth: usize, at: Duration, caller: Caller, answer: &'a Answer) {
         let Some(call) = self.calls.get_mut(&caller) else { return };
         call.answered = Some((nth, at, answer));
-        let (sent, call) = (call.sent, call.call);
+        let (task, sent, call) = (call.task, call.sent, call.call);
         match (call, answer) {
             (Call::ReadStates(nodes), Answer::States(versions)) => {
                 for (node, version) in nodes.iter().zip(versions) {
-                    let reading = Reading { nth, sent, answered: at, found: Some(*version) };
+                    let reading = Reading { nth, task, sent, answered: at, found: Some(*version) };
                     self.readings.entry((caller.life, *node)).or_default().push(reading);
                     version.iter().for_each(|version| self.know(at, caller.life, *version));
                 }
             }
             (Call::ReadStates(nodes), _) => {
                 for node in nodes {
-                    let reading = Reading { nth, sent, answered: at, found: None };
+                    let reading = Reading { nth, task, sent, answered: at, found: None };
                     self.readings.entry((caller.life, *node)).or_default().push(reading);
                 }
             }

@@ -9,7 +9,10 @@ use rota_model::ids::{JobId, NodeId};
 use rota_model::job::{Job, JobStatus};
 use rota_model::node::NodeState;
 
-use super::record::{Answer, Call, Change, Deed, Document, Entry, Event, Kind, Life, What, Work};
+use super::record::{
+    Accepted, Answer, Call, Change, Deed, Document, Entry, Event, Kind, Life, Reply, Submission, What, Wish,
+    Work,
+};
 use super::story::Story;
 use super::work::Script;
 use crate::faults::caller::Caller;
@@ -75,16 +78,53 @@ impl Teller {
     fn tell(&mut self, what: &What) -> Option<(String, String)> {
         match what {
             What::World(event) => Some(self.event(event)),
-            What::Sent(caller, call) => {
+            What::Sent(caller, _, call) => {
                 self.calls.insert(*caller, self.call(call));
                 None
             }
             What::Answered(caller, answer) => self.answer(*caller, answer),
             What::Landed(caller, change) => Some((self.caller(*caller), self.change(*caller, change))),
             What::Handler(work, deed) => Some((self.life(work.life), self.deed(*work, deed))),
-            What::Asked(number, wish) => Some(("people".to_owned(), format!("ask {number}: {wish:?}"))),
-            What::Told(number, reply) => Some(("people".to_owned(), format!("are told {number}: {reply:?}"))),
+            What::Asked(number, life, wish) => Some((
+                "people".to_owned(),
+                format!("ask {} ({number}): {}", self.life(*life), self.wish(wish)),
+            )),
+            What::Told(number, reply) => {
+                Some(("people".to_owned(), format!("are told ({number}): {}", self.reply(reply))))
+            }
         }
+    }
+
+    fn wish(&self, wish: &Wish) -> String {
+        match wish {
+            Wish::Submit(all) => {
+                let name = |one: &Submission| {
+                    format!("job-{}{}", one.serial, if one.is_named { " by name" } else { "" })
+                };
+                format!("submit {}", all.iter().map(name).collect::<Vec<_>>().join(", "))
+            }
+            Wish::Cancel(job) => format!("cancel {}", self.job(*job)),
+            Wish::Requeue(job) => format!("requeue {}", self.job(*job)),
+            Wish::Delete(job) => format!("delete {}", self.job(*job)),
+            Wish::DeleteMatching(domain) => format!("delete some of {domain}"),
+            Wish::Node(node, wish) => {
+                let name = self.lives.values().find(|(id, _)| id == node).map_or("a node", |(_, name)| name);
+                let what = wish.map_or_else(|| "resume".to_owned(), |wish| format!("{wish:?}"));
+                format!("{what} {name}")
+            }
+        }
+    }
+
+    fn reply(&self, reply: &Reply) -> String {
+        let Reply::Submitted(answers) = reply else { return format!("{reply:?}") };
+        let answer = |answer: &Accepted| match answer {
+            Accepted::New(id) => format!("{} is new", self.job(*id)),
+            Accepted::Again(id) => format!("{} was there", self.job(*id)),
+            Accepted::Twin(id) => format!("{} is its twin", self.job(*id)),
+            Accepted::InBatch(id) => format!("{} is taken", self.job(*id)),
+            Accepted::Refused(why) | Accepted::Failed(why) => why.clone(),
+        };
+        answers.iter().map(answer).collect::<Vec<_>>().join("; ")
     }
 
     fn event(&mut self, event: &Event) -> (String, String) {

@@ -1,8 +1,10 @@
 //! What one process says to its store and hears from it: stands between the node and the faults, and takes down each call
 //! when it is sent and when it is answered. A call whose process dies is never answered.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use rota_store::StoreError;
@@ -10,6 +12,7 @@ use rota_store::collection::Collection;
 use rota_store::hints::Changes;
 use rota_store::query::{Page, Query};
 use rota_store::seam::{Claim, Document, Key, Promises, Store, Tally, Write, Written};
+use tokio::task;
 
 use super::record::{Answer, Call, Life, Notebook, Target, What};
 use crate::faults::FaultyStore;
@@ -20,11 +23,19 @@ pub struct Witness {
     store: FaultyStore,
     notes: Notebook,
     calls: AtomicU64,
+    /// The tasks that made calls, in the order of their first. Only looked into.
+    tasks: Mutex<HashMap<Option<task::Id>, u32>>,
 }
 
 impl Witness {
     pub fn new(life: Life, store: FaultyStore, notes: Notebook) -> Self {
-        Self { life, store, notes, calls: AtomicU64::new(0) }
+        Self { life, store, notes, calls: AtomicU64::new(0), tasks: Mutex::default() }
+    }
+
+    fn task(&self) -> u32 {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        *tasks.entry(task::try_id()).or_insert(next)
     }
 
     async fn call<T>(
@@ -34,7 +45,7 @@ impl Witness {
         answer: impl FnOnce(&T) -> Answer,
     ) -> Result<T, StoreError> {
         let caller = Caller { life: self.life, call: self.calls.fetch_add(1, Ordering::Relaxed) };
-        self.notes.note(What::Sent(caller, what));
+        self.notes.note(What::Sent(caller, self.task(), what));
         let answered = calling(caller, call).await;
         let heard = match &answered {
             Ok(answered) => answer(answered),

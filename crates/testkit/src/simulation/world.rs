@@ -10,6 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rota_engine::flaws::Flaw;
 use rota_model::ids::NodeId;
 use rota_model::job::JobStatus;
+use rota_model::node::NodeStatus;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::people::People;
@@ -44,9 +45,25 @@ enum Deed {
     Thaw(Life),
     Clear(Life),
     /// While it is calm.
-    LongWork,
     Crash,
     Stop,
+    ResumeAll,
+}
+
+fn places(plan: &Plan) -> Vec<Place> {
+    let place = |number: usize| {
+        let dice = &mut plan.dice("place", number as u64);
+        let name = format!("node-{}", number + 1);
+        let who = Identity {
+            id: NodeId::derived(&[&name]),
+            name,
+            types: types_of(number, dice),
+            capacity: dice.random_range(1..=6),
+            grace: Duration::from_millis(dice.random_range(100..=3_000)),
+        };
+        Place { who, process: None, off_by_ms: 0 }
+    };
+    (0..plan.nodes + plan.spare).map(place).collect()
 }
 
 pub struct World {
@@ -74,13 +91,15 @@ impl World {
         let fronts = Fronts::default();
         let ground =
             Ground { began: Instant::now(), notes, truth, fronts: fronts.clone(), rates: plan.rates, flaw };
-        let people = People::new(Arc::clone(&plan), ground.notes.clone(), fronts);
+        let places = places(&plan);
+        let nodes = places.iter().map(|place| place.who.id).collect();
+        let people = People::new(Arc::clone(&plan), ground.notes.clone(), fronts, nodes);
         let mut world = Self {
             dice: plan.dice("world", 0),
             plan,
             ground,
             recorder,
-            places: Vec::new(),
+            places,
             people,
             lives: 0,
             agenda: BTreeMap::new(),
@@ -92,18 +111,6 @@ impl World {
 
     fn settle_down(&mut self) {
         let plan = Arc::clone(&self.plan);
-        for number in 0..plan.nodes + plan.spare {
-            let dice = &mut plan.dice("place", number as u64);
-            let name = format!("node-{}", number + 1);
-            let who = Identity {
-                id: NodeId::derived(&[&name]),
-                name,
-                types: types_of(number, dice),
-                capacity: dice.random_range(1..=6),
-                grace: Duration::from_millis(dice.random_range(100..=3_000)),
-            };
-            self.places.push(Place { who, process: None, off_by_ms: 0 });
-        }
         for number in 0..plan.nodes {
             let at = Duration::from_millis(self.dice.random_range(0..=500));
             self.plan_for(at, Deed::Start(number));
@@ -155,9 +162,9 @@ impl World {
             Deed::Start(place) => self.start(place),
             Deed::Thaw(life) => self.thaw(life),
             Deed::Clear(life) => self.turn(life, self.usual_sky()),
-            Deed::LongWork => self.people.send_with_long_work(&mut self.dice),
             Deed::Crash => self.crash_while_calm(),
             Deed::Stop => self.stop(2_000..=6_000),
+            Deed::ResumeAll => self.resume_all(),
         }
     }
 
@@ -342,6 +349,9 @@ impl World {
                 self.start(place);
             }
         }
+        for seconds in [1, 5, 9, 14, 20, 27] {
+            self.plan_in(seconds * 1_000..=seconds * 1_000, Deed::ResumeAll);
+        }
         self.plan_calm_events();
     }
 
@@ -349,15 +359,25 @@ impl World {
     fn plan_calm_events(&mut self) {
         if self.dice.random_bool(0.6) {
             for _ in 0..4 {
-                self.plan_in(9_000..=11_000, Deed::LongWork);
+                self.plan_in(9_000..=11_000, Deed::Errand(Errand::SubmitLong));
             }
             self.plan_in(12_000..=13_000, Deed::Crash);
         }
         if self.dice.random_bool(0.5) {
             for _ in 0..3 {
-                self.plan_in(27_000..=28_500, Deed::LongWork);
+                self.plan_in(27_000..=28_500, Deed::Errand(Errand::SubmitLong));
             }
             self.plan_in(29_000..=29_500, Deed::Stop);
+        }
+    }
+
+    /// Nobody is to rest any more.
+    fn resume_all(&mut self) {
+        let states = self.recorder.states();
+        for state in
+            states.iter().filter(|state| state.wanted.is_some() && state.status != NodeStatus::Terminated)
+        {
+            self.people.resume(state.id, &mut self.dice);
         }
     }
 

@@ -47,7 +47,7 @@ pub fn only_failures_cost_attempts(story: &Story<'_>) -> Vec<Finding> {
 pub fn every_bad_end_has_its_reason(story: &Story<'_>) -> Vec<Finding> {
     let mut cancels = BTreeSet::new();
     for (nth, entry) in story.entries.iter().enumerate() {
-        if let What::Asked(_, Wish::Cancel(job)) = &entry.what {
+        if let What::Asked(.., Wish::Cancel(job)) = &entry.what {
             cancels.insert((*job, nth));
         }
     }
@@ -105,7 +105,9 @@ pub fn no_result_is_forgotten(story: &Story<'_>) -> Vec<Finding> {
         let Some(over) = over.filter(|over| over.at >= ended) else { continue };
         let Some(after) = over.after.filter(|after| after.status == JobStatus::Queued) else { continue };
         let lived = story.lives.get(&run.work.life);
-        let was_kept = lived.is_none_or(|lived| lived.is_troubled(ended, over.at))
+        // Who finished only after its time was up did not finish in time.
+        let was_kept = timed_out(run, claimed, ended)
+            || lived.is_none_or(|lived| lived.is_troubled(ended, over.at))
             || claimed.owner.is_none_or(|owner| story.loses_lease(owner, ended, over.at, LEASE));
         if !was_kept && after.epoch == epoch {
             let at = over.at.as_secs_f64();

@@ -55,9 +55,11 @@ pub fn the_dead_were_watched(story: &Story<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for Condemned { step, by, .. } in condemned(story) {
         let node = step.before.map(|before| before.id);
-        let sent = step.caller.and_then(|caller| story.calls.get(&caller)).map_or(step.at, |call| call.sent);
+        let Some(call) = step.caller.and_then(|caller| story.calls.get(&caller)) else { continue };
         let readings = node.and_then(|node| story.readings.get(&(by, node))).map_or(&[][..], Vec::as_slice);
-        let watched: Vec<&Reading> = readings.iter().filter(|reading| reading.answered <= sent).collect();
+        // What other tasks of the process read for other reasons makes nobody dead, and their failures save nobody.
+        let counts = |reading: &&Reading| reading.nth < call.nth && reading.task == call.task;
+        let watched: Vec<&Reading> = readings.iter().filter(counts).collect();
         let seen = run_of(&watched, step.replaced.map(|version| version.0));
         let took = match (seen.first(), seen.last()) {
             (Some(first), Some(last)) => last.answered.saturating_sub(first.answered),

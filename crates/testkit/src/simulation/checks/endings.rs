@@ -20,7 +20,7 @@ pub fn acknowledged_jobs_are_there(story: &Story<'_>) -> Vec<Finding> {
     let mut known: BTreeSet<JobId> = BTreeSet::new();
     for (nth, entry) in story.entries.iter().enumerate() {
         match &entry.what {
-            What::Asked(_, wish) => wishes.push((nth, wish)),
+            What::Asked(.., wish) => wishes.push((nth, wish)),
             What::Told(_, Reply::Submitted(answers)) => {
                 known.extend(answers.iter().filter_map(Accepted::job))
             }

@@ -86,7 +86,7 @@ pub fn only_a_requeue_leads_out(story: &Story<'_>) -> Vec<Finding> {
     let mut asked = BTreeSet::new();
     let mut found = Vec::new();
     for (nth, entry) in story.entries.iter().enumerate() {
-        if let What::Asked(_, Wish::Requeue(job)) = &entry.what {
+        if let What::Asked(.., Wish::Requeue(job)) = &entry.what {
             asked.insert((*job, nth));
         }
     }
