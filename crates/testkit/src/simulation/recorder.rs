@@ -49,15 +49,12 @@ impl Recorder {
         self.shelf().states.values().cloned().collect()
     }
 
-    /// Whether a query asks for jobs of a status that none has. Idle nodes ask for little else, and that is most of what a
-    /// run would spend its time on.
+    /// Whether a query asks for jobs that are certainly not there. Idle nodes ask for little else, and a look at every
+    /// document is most of what a run would spend its time on.
     fn is_in_vain(&self, query: &Query) -> bool {
-        let of = |filter: &Filter| match filter {
-            Filter::Is("status", status) if query.collection == &JOBS => status.as_str().map(str::to_owned),
-            _ => None,
-        };
-        let Some(wanted) = query.filters.iter().find_map(of) else { return false };
-        query.hidden_before.is_none() && !self.shelf().jobs.values().any(|job| job.status.as_str() == wanted)
+        let may_match = |job: &Arc<Job>| query.filters.iter().all(|filter| may_hold(filter, job));
+        let is_plain = query.collection == &JOBS && query.hidden_before.is_none();
+        is_plain && !self.shelf().jobs.values().any(may_match)
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -88,6 +85,19 @@ impl Recorder {
             }
             collection => record::Document::Other { collection, id },
         }
+    }
+}
+
+/// Whether a job may be what a filter asks for; some filters are left to the store.
+fn may_hold(filter: &Filter, job: &Job) -> bool {
+    match filter {
+        Filter::Is("status", status) => status == job.status.as_str(),
+        Filter::Is("priority", priority) => *priority == job.priority,
+        Filter::AtMost("runAt", at) => job.run_at.0 <= *at,
+        Filter::AtMost("expiresAt", at) => job.expires_at.is_some_and(|expires| expires.0 <= *at),
+        Filter::In("input.type", kinds) => kinds.iter().any(|kind| *kind == job.input.kind),
+        Filter::In("section", sections) => sections.iter().any(|section| *section == job.section),
+        _ => true,
     }
 }
 
@@ -157,9 +167,7 @@ impl Store for Recorder {
     }
 
     async fn claim(&self, mut claim: Claim) -> Result<Vec<Document>, StoreError> {
-        if claim.from.iter().all(|query| self.is_in_vain(query)) {
-            claim.from.clear();
-        }
+        claim.from.retain(|query| !self.is_in_vain(query));
         let claimed = self.store.claim(claim).await?;
         for document in &claimed {
             self.take_down(Kind::Changed, document.version, &document.key, Some(document.body.clone()));
