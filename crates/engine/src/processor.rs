@@ -21,7 +21,7 @@ mod settle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rota_model::ids::ClaimToken;
+use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::{Holder, Job, JobStatus};
 use rota_store::StoreError;
 use rota_store::hints::{Changes, Hint, News};
@@ -83,8 +83,9 @@ impl Processor {
         Self { jobs, types, surroundings, waiters, lease, capacity, hands, slot_freed, work_again }
     }
 
+    /// How many handlers run.
     pub fn running(&self) -> usize {
-        self.hands().running.len()
+        self.hands().active()
     }
 
     /// Works until told to stop, then lets running jobs finish for as long as they may and gives the rest back.
@@ -203,7 +204,7 @@ impl Processor {
                     processor.run_to_end(job, seat.brake).await;
                 }
                 other => {
-                    processor.let_go(id);
+                    processor.let_go(id, 1);
                     let _ = reply.send(other);
                 }
             }
@@ -223,8 +224,8 @@ impl Processor {
         self.hands().expect(job.run_at, self.surroundings.now());
     }
 
-    fn let_go(&self, id: rota_model::ids::JobId) {
-        self.hands().running.remove(&id);
+    fn let_go(&self, id: JobId, epoch: u64) {
+        self.hands().let_go(id, epoch);
         self.slot_freed.notify_one();
     }
 
@@ -235,6 +236,8 @@ impl Processor {
                 while !self.hands().has_room(self.capacity) {
                     self.slot_freed.notified().await;
                 }
+                // Slots that are freed together are filled together.
+                tokio::task::yield_now().await;
             }
             Next::Told => self.work_again.notified().await,
             Next::After(pause) => sleep(pause).await,
@@ -319,7 +322,7 @@ impl Processor {
     }
 
     async fn all_ended(&self) {
-        while self.running() > 0 {
+        while !self.hands().running.is_empty() {
             self.slot_freed.notified().await;
         }
     }

@@ -1,5 +1,6 @@
 //! The queue, in the words of those who use it; [`filter`]: what a list of it is narrowed to.
 
+mod changed;
 mod filter;
 
 use std::collections::BTreeMap;
@@ -19,10 +20,14 @@ use crate::cursor::Cursor;
 use crate::hints::Changes;
 use crate::query::{Filter, Order, Query};
 use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode};
-use crate::seam::{Claim, Document, Key, Store, Version, Write};
+use crate::seam::{Claim, Document, Fields, Key, Store, Version, Write};
 
 impl Kept for Job {
     const COLLECTION: &'static Collection = &JOBS;
+
+    fn changed(before: &Self, after: &Self) -> Option<Fields> {
+        changed::fields(before, after)
+    }
 }
 
 const DUE_FIRST: Order = Order { fields: &["runAt", "jobNumber"], descending: false };

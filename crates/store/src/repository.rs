@@ -15,11 +15,17 @@ use crate::collection::Collection;
 use crate::cursor::Cursor;
 use crate::limits::{self, MAX_BATCH, MAX_KEYS};
 use crate::query::Query;
-use crate::seam::{Body, Document, Key, Store, Tally, Version, Write, Written};
+use crate::seam::{Body, Document, Fields, Key, Store, Tally, Version, Write, Written};
 
 /// A type that is kept in a collection.
 pub trait Kept: Serialize + DeserializeOwned + Send + Sync {
     const COLLECTION: &'static Collection;
+
+    /// The declared changing fields in which two of them differ, if nothing else differs. None where that is not known
+    /// without writing both out: who is changed often knows it.
+    fn changed(_before: &Self, _after: &Self) -> Option<Fields> {
+        None
+    }
 }
 
 /// A document with its name and the version it was read at.
@@ -271,6 +277,9 @@ fn total<T: Kept, V: DeserializeOwned>(tally: Tally, by: &str) -> Result<(V, u64
 /// A change of fields where only declared changing ones differ, a replace otherwise.
 fn difference<T: Kept>(before: &Versioned<T>, after: &T) -> Result<Write, StoreError> {
     let (key, version) = (before.key.clone(), before.version);
+    if let Some(fields) = T::changed(&before.document, after) {
+        return Ok(Write::Change { key, version, fields });
+    }
     let (mut before, after) = (encode(&before.document)?, encode(after)?);
     let mut rest = after.clone();
     let mut fields = Vec::new();
