@@ -143,7 +143,7 @@ async fn finished(jobs: &Jobs, count: usize) {
     };
     for begin in (0..count).step_by(10_000) {
         let end = (begin + 10_000).min(count);
-        jobs.create_all((begin..end).map(job).collect()).await.unwrap();
+        jobs.create_all(&(begin..end).map(job).collect::<Vec<_>>()).await.unwrap();
     }
     if count > 0 {
         jobs.numbers(count as u64).await.unwrap();

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::{Holder, Job, JobStatus};
+use rota_model::time::UnixMillis;
 use rota_store::StoreError;
 use rota_store::hints::{Changes, Hint, News};
 use rota_store::jobs::Jobs;
@@ -219,9 +220,9 @@ impl Processor {
         desk::create(&self.jobs, &self.surroundings, job).await
     }
 
-    /// Somebody stored a job that waits: until it is claimed, no other one goes before it.
-    pub(crate) fn expect(&self, job: &Job) {
-        self.hands().expect(job.run_at, self.surroundings.now());
+    /// Somebody stored a job that waits for this instant: until it is claimed, no other one goes before it.
+    pub(crate) fn expect(&self, run_at: UnixMillis) {
+        self.hands().expect(run_at, self.surroundings.now());
     }
 
     fn let_go(&self, id: JobId, epoch: u64) {

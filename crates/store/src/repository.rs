@@ -102,19 +102,29 @@ impl<T: Kept> Repository<T> {
     }
 
     pub async fn create(&self, key: Key, document: T) -> Result<Created<T>, StoreError> {
-        let body = encode(&document)?;
-        let written = self.write_one(Write::Create { key: key.clone(), body }).await?;
-        Ok(created(key, document, written))
+        Ok(match self.create_as(key.clone(), &document).await? {
+            Some(version) => Created::New(Versioned { key, document, version }),
+            None => Created::Exists(document),
+        })
     }
 
-    /// Creates many, each on its own, and says of each what became of it.
-    pub async fn create_all(&self, documents: Vec<(Key, T)>) -> Result<Vec<Created<T>>, StoreError> {
-        let write =
-            |(key, document): &(Key, T)| Ok(Write::Create { key: key.clone(), body: encode(document)? });
-        let batch = documents.iter().map(write).collect::<Result<Vec<_>, StoreError>>()?;
-        let written = self.write_all(batch).await?;
-        let each = documents.into_iter().zip(written);
-        Ok(each.map(|((key, document), written)| created(key, document, written)).collect())
+    /// Creates a document of which the caller keeps its own. None if the id was taken.
+    pub async fn create_as(&self, key: Key, document: &T) -> Result<Option<Version>, StoreError> {
+        let body = encode(document)?;
+        Ok(created(self.write_one(Write::Create { key, body }).await?))
+    }
+
+    /// Creates many, each on its own, and says of each what [`Repository::create_as`] would.
+    pub async fn create_all<'a>(
+        &self,
+        documents: impl Iterator<Item = (Key, &'a T)>,
+    ) -> Result<Vec<Option<Version>>, StoreError>
+    where
+        T: 'a,
+    {
+        let write = |(key, document)| Ok(Write::Create { key, body: encode(document)? });
+        let batch = documents.map(write).collect::<Result<Vec<_>, StoreError>>()?;
+        Ok(self.write_all(batch).await?.into_iter().map(created).collect())
     }
 
     pub async fn get(&self, key: Key) -> Result<Option<Versioned<T>>, StoreError> {
@@ -253,10 +263,10 @@ impl<T: Kept> Repository<T> {
     }
 }
 
-fn created<T>(key: Key, document: T, written: Written) -> Created<T> {
+fn created(written: Written) -> Option<Version> {
     match written {
-        Written::Applied(version) => Created::New(Versioned { key, document, version }),
-        Written::Exists | Written::Conflict | Written::Missing => Created::Exists(document),
+        Written::Applied(version) => Some(version),
+        Written::Exists | Written::Conflict | Written::Missing => None,
     }
 }
 

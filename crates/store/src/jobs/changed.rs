@@ -104,6 +104,8 @@ mod tests {
     use crate::collection::JOBS;
     use crate::repository::encode;
 
+    type Act<'a> = Box<dyn Fn(&mut Job) + 'a>;
+
     fn new_job() -> Job {
         let place = Place {
             domain: Domain::default(),
@@ -122,7 +124,7 @@ mod tests {
         let holder = Holder { node, incarnation: Incarnation::derived(&["a life"]) };
         let claim = |job: &mut Job| job.claim(holder, ClaimToken::derived(&["a claim"]), UnixMillis(2));
         let progress = Progress { percent: 5.0, message: None, extra: Map::new() };
-        let acts: Vec<Box<dyn Fn(&mut Job)>> = vec![
+        let acts: Vec<Act<'_>> = vec![
             Box::new(|job| claim(job).unwrap()),
             Box::new(|job| job.report(job.epoch, progress.clone(), UnixMillis(3), node).unwrap()),
             Box::new(|job| job.fail(job.epoch, "no", Some(UnixMillis(9)), UnixMillis(4), node).unwrap()),
@@ -130,7 +132,8 @@ mod tests {
             Box::new(|job| job.lose(job.epoch, UnixMillis(5), node).unwrap()),
             Box::new(|job| claim(job).unwrap()),
             Box::new(|job| {
-                job.succeed(job.epoch, Map::from_iter([("a".into(), json!(1))]), UnixMillis(6), node).unwrap()
+                job.succeed(job.epoch, Map::from_iter([("a".into(), json!(1))]), UnixMillis(6), node)
+                    .unwrap();
             }),
             Box::new(|job| job.requeue(UnixMillis(7), node).unwrap()),
             Box::new(|job| job.history.clear()),

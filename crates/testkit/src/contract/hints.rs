@@ -19,7 +19,7 @@ async fn hint_about(changes: &mut Changes, key: &Key) -> Hint {
             News::Of(hints) => {
                 let foreign = hints.iter().find(|hint| hint.key.collection != key.collection);
                 assert_eq!(foreign, None, "nobody asked for it");
-                if let Some(hint) = hints.into_iter().find(|hint| hint.key == *key) {
+                if let Some(hint) = hints.iter().find(|hint| hint.key == *key) {
                     return hint.clone();
                 }
             }
