@@ -200,7 +200,7 @@ impl Processor {
         this.surroundings.spawn(async move {
             let id = job.job_id;
             match processor.create_claimed(&seat, job).await {
-                Ok(Created::New(job)) if job.document.owner == Some(seat.holder.incarnation) => {
+                Ok(Created::New(job)) if processor.may_begin(&job.document) => {
                     let _ = reply.send(Ok(Created::New(job.clone())));
                     processor.run_to_end(job, seat.brake).await;
                 }
@@ -218,6 +218,12 @@ impl Processor {
             return Err(StoreError::refused("create a job", refusal));
         }
         desk::create(&self.jobs, &self.surroundings, job).await
+    }
+
+    /// Whether a job is ours, now that it is stored. If not, it is found again, and given back or queued again.
+    fn may_begin(&self, job: &Job) -> bool {
+        let in_time = self.lease.is_good() || self.surroundings.has(Flaw::BeginsAfterLease);
+        in_time && job.owner == Some(self.hands().holder.incarnation) && job.status == JobStatus::Started
     }
 
     /// Somebody stored a job that waits for this instant: until it is claimed, no other one goes before it.

@@ -113,6 +113,9 @@ impl Processor {
     }
 
     async fn run_handler(&self, job: &Mutex<Versioned<Job>>, brake: &Brake) -> Outcome {
+        if let Some(why) = brake.why() {
+            return Outcome::Stopped(why);
+        }
         let said = Arc::new(Said::default());
         let (handler, context) = {
             let job = &job.lock().await.document;
