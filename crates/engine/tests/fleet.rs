@@ -1,5 +1,4 @@
 //! Several nodes on one store: their sections, their deaths, and what people want of them.
-#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 mod stage;
 

@@ -1,5 +1,4 @@
 //! What becomes of a job that runs: results, retries, time limits, expiry, cancelling, progress.
-#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 mod stage;
 

@@ -74,6 +74,8 @@ impl Processor {
         let (id, epoch) = (job.document.job_id, job.document.epoch);
         let job = Mutex::new(job);
         let outcome = self.run_handler(&job, &brake).await;
+        self.hands().ended(id, epoch);
+        self.slot_freed.notify_one();
         let job = job.into_inner();
         let (node, chance) = (self.node(), self.surroundings.chance());
         match outcome {
@@ -107,10 +109,13 @@ impl Processor {
                 .await;
             }
         }
-        self.let_go(id);
+        self.let_go(id, epoch);
     }
 
     async fn run_handler(&self, job: &Mutex<Versioned<Job>>, brake: &Brake) -> Outcome {
+        if let Some(why) = brake.why() {
+            return Outcome::Stopped(why);
+        }
         let said = Arc::new(Said::default());
         let (handler, context) = {
             let job = &job.lock().await.document;
