@@ -63,10 +63,9 @@ pub struct Run {
 /// Runs one seed, on a thread that belongs to it, with an engine that is right or has a flaw.
 pub fn run(seed: u64, flaw: Option<Flaw>) -> Run {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let (notes, plan) = runtime
+    let (entries, plan) = runtime
         .expect("a runtime needs no more than memory")
         .block_on(async { World::new(Plan::draw(seed), flaw).run().await });
-    let entries = notes.take();
     let circumstances = Circumstances { lag: plan.lag.unwrap_or_default(), is_smooth: plan.is_smooth() };
     let story = Story::of(&entries, circumstances);
     let (violations, coverage) = (checks::violations(&story), Coverage::of(&story));

@@ -64,8 +64,30 @@ pub fn run_all(
     batch
 }
 
-/// The first seed by which a broken engine is found, and the check that finds it.
+/// A seed by which a broken engine is found and a whole one passes, and the check that finds it: the first, or one of the
+/// first where several threads look.
 pub fn find(flaw: Flaw, first: u64, most: u64, threads: usize) -> Option<(u64, &'static str)> {
-    let batch = run_all(first, threads, Some(flaw), |batch| batch.runs >= most || !batch.failed.is_empty());
-    batch.failed.first().map(|(seed, violations)| (*seed, violations[0].check))
+    let (next, found) = (AtomicU64::new(first), Mutex::new(None::<(u64, &'static str)>));
+    let look = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + most || found.lock().unwrap().is_some() {
+                return;
+            }
+            let flawed = run(seed, Some(flaw)).violations;
+            if let Some(violation) = flawed.first()
+                && run(seed, None).violations.is_empty()
+            {
+                let mut found = found.lock().unwrap();
+                let is_first = found.is_none_or(|(other, _)| seed < other);
+                *found = if is_first { Some((seed, violation.check)) } else { *found };
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(look);
+        }
+    });
+    found.into_inner().unwrap()
 }

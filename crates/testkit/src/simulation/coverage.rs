@@ -34,6 +34,7 @@ macro_rules! counts {
 }
 
 counts! {
+    entries: "things that happened",
     jobs: "jobs",
     claims: "claims",
     crashes: "crashes",
@@ -66,7 +67,7 @@ counts! {
 
 impl Coverage {
     pub fn of(story: &Story<'_>) -> Self {
-        let mut coverage = Self::default();
+        let mut coverage = Self { entries: story.entries.len() as u64, ..Self::default() };
         for (nth, entry) in story.entries.iter().enumerate() {
             coverage.count(story, nth, &entry.what);
         }

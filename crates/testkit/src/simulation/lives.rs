@@ -63,7 +63,7 @@ impl Lived {
             }
             Event::IsToStop { .. } => self.to_stop = Some(at),
             Event::Ends { .. } => self.ended = Some(at),
-            Event::Starts { .. } | Event::Calms | Event::Closes => {}
+            Event::Starts { .. } | Event::Calms | Event::Closes | Event::Overflows => {}
         }
     }
 

@@ -187,6 +187,7 @@ struct Newborn {
 impl Newborn {
     async fn live(self, stop: CancellationToken) {
         let (life, notes, fronts) = (self.life, self.notes.clone(), self.fronts.clone());
+        let gate = self.gate.clone();
         if let Some(node) = self.join(&stop).await {
             notes.note(What::World(Event::Joins { life }));
             fronts.open(Front {
@@ -199,6 +200,8 @@ impl Newborn {
         }
         fronts.close(life);
         notes.note(What::World(Event::Ends { life }));
+        // The process exits, and whatever it still did goes with it.
+        gate.kill();
     }
 
     /// Tries until the store lets it, or until it is to stop.

@@ -10,6 +10,7 @@ use rota_model::job::Job;
 use rota_model::node::{NodeState, NodeWish};
 use rota_model::unique_key::UniqueKey;
 use rota_store::seam::{Version, Written};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::faults::Sky;
@@ -79,6 +80,8 @@ pub enum Event {
     Calms,
     /// The run is over.
     Closes,
+    /// So much happened at one instant that somebody must be going round in circles: the run is broken off.
+    Overflows,
 }
 
 /// What a node asks the store for.
@@ -216,22 +219,46 @@ impl Accepted {
     }
 }
 
+/// More than ever happens at one instant.
+const MOST_AT_ONCE: usize = 5_000;
+
 /// Where everybody writes down what happens.
 #[derive(Clone)]
 pub struct Notebook {
     began: Instant,
-    entries: Arc<Mutex<Vec<Entry>>>,
+    pages: Arc<Mutex<Pages>>,
+    is_full: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Pages {
+    entries: Vec<Entry>,
+    /// How many of them are about the present instant.
+    at_once: usize,
 }
 
 impl Notebook {
     /// Must be called inside a runtime.
     pub fn begin() -> Self {
-        Self { began: Instant::now(), entries: Arc::default() }
+        Self { began: Instant::now(), pages: Arc::default(), is_full: Arc::default() }
     }
 
     pub fn note(&self, what: What) {
         let at = self.now();
-        self.entries().push(Entry { at, what });
+        let mut pages = self.pages();
+        let is_same = pages.entries.last().is_some_and(|last| last.at == at);
+        pages.at_once = if is_same { pages.at_once + 1 } else { 0 };
+        if pages.at_once < MOST_AT_ONCE {
+            pages.entries.push(Entry { at, what });
+        } else if pages.at_once == MOST_AT_ONCE {
+            pages.entries.push(Entry { at, what: What::World(Event::Overflows) });
+            self.is_full.notify_one();
+        }
+    }
+
+    /// Waits until too much happened at once.
+    pub async fn overflows(&self) {
+        self.is_full.notified().await;
     }
 
     pub fn now(&self) -> Duration {
@@ -239,10 +266,10 @@ impl Notebook {
     }
 
     pub fn take(&self) -> Vec<Entry> {
-        std::mem::take(&mut *self.entries())
+        std::mem::take(&mut self.pages().entries)
     }
 
-    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

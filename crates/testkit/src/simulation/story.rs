@@ -149,7 +149,7 @@ impl<'a> Story<'a> {
                 self.lives.insert(*life, Lived::begin(at, *node, name, types, *off_by_ms));
             }
             Event::Calms => self.calm = at,
-            Event::Closes => {}
+            Event::Closes | Event::Overflows => {}
             Event::Joins { life }
             | Event::Crashes { life }
             | Event::Freezes { life }

@@ -149,6 +149,7 @@ impl Teller {
             Event::Ends { life } => (life, "has stopped".to_owned()),
             Event::Calms => return ("world".to_owned(), "calms down".to_owned()),
             Event::Closes => return ("world".to_owned(), "closes".to_owned()),
+            Event::Overflows => return ("world".to_owned(), "has seen enough".to_owned()),
         };
         (self.life(*life), what)
     }

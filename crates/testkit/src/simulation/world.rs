@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::people::People;
 use super::plan::{Errand, Plan, Trouble, types_of};
 use super::process::{Fronts, Ground, Identity, Process};
-use super::record::{Event, Life, Notebook, What};
+use super::record::{Entry, Event, Life, Notebook, What};
 use super::recorder::Recorder;
 use crate::faults::{Sky, Truth};
 use crate::surroundings::BEGINNING;
@@ -58,7 +58,8 @@ fn places(plan: &Plan) -> Vec<Place> {
             id: NodeId::derived(&[&name]),
             name,
             types: types_of(number, dice),
-            capacity: dice.random_range(1..=6),
+            // The first node runs every type, and may be left alone with all that waits.
+            capacity: dice.random_range(if number == 0 { 4..=8 } else { 1..=6 }),
             grace: Duration::from_millis(dice.random_range(100..=3_000)),
         };
         Place { who, process: None, off_by_ms: 0 }
@@ -134,7 +135,18 @@ impl World {
         self.plan_for(at, deed);
     }
 
-    pub async fn run(mut self) -> (Notebook, Arc<Plan>) {
+    /// Lives to the end, and hands back what happened.
+    pub async fn run(self) -> (Vec<Entry>, Arc<Plan>) {
+        let (notes, plan) = (self.ground.notes.clone(), Arc::clone(&self.plan));
+        tokio::select! {
+            biased;
+            () = notes.overflows() => {}
+            () = self.live() => {}
+        }
+        (notes.take(), plan)
+    }
+
+    async fn live(mut self) {
         self.live_until(self.plan.chaos).await;
         self.calm_down();
         self.settle().await;
@@ -143,7 +155,6 @@ impl World {
             self.ground.fronts.close(process.life);
             process.gate.kill();
         }
-        (self.ground.notes, self.plan)
     }
 
     async fn live_until(&mut self, end: Duration) {

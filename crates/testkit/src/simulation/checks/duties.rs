@@ -1,4 +1,4 @@
-//! Which jobs a node takes, and how it stops.
+//! Which jobs a node takes, how it stops, and that it does not go round in circles.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use rota_model::job::{Job, JobStatus};
 use rota_store::seam::{Version, Written};
 
 use super::Finding;
-use crate::simulation::record::{Answer, Life};
+use crate::simulation::record::{Answer, Entry, Event, Life, What};
 use crate::simulation::story::{JobStep, Story};
 use crate::simulation::trace::name;
 
@@ -112,4 +112,11 @@ pub fn who_stops_leaves_nothing(story: &Story<'_>) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// Whoever finds nothing to do waits a moment before it looks again.
+pub fn nobody_goes_round_in_circles(story: &Story<'_>) -> Vec<Finding> {
+    let overflows = |entry: &&Entry| matches!(entry.what, What::World(Event::Overflows));
+    let found = story.entries.iter().find(overflows);
+    found.map(|entry| (entry.at, "time stands still, so much happens".to_owned())).into_iter().collect()
 }

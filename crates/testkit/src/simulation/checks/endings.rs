@@ -8,7 +8,7 @@ use rota_model::job::JobStatus;
 
 use super::Finding;
 use crate::simulation::record::{Accepted, Kind, Reply, What, Wish};
-use crate::simulation::story::{JobStep, Story};
+use crate::simulation::story::{JobStep, Run, Story};
 use crate::simulation::trace::name;
 
 /// How long before the end something must have happened for somebody to have had the time to notice.
@@ -38,7 +38,8 @@ pub fn acknowledged_jobs_are_there(story: &Story<'_>) -> Vec<Finding> {
     for id in known {
         let last = story.jobs.get(&id).and_then(|steps| steps.last());
         let is_there = last.is_some_and(|step| step.after.is_some());
-        let was_deleted = last.is_some_and(|step| step.kind == Kind::Deleted && was_asked(step, id));
+        let mut steps = story.jobs.get(&id).into_iter().flatten();
+        let was_deleted = steps.any(|step| step.kind == Kind::Deleted && was_asked(step, id));
         if !is_there && !was_deleted {
             let at = last.map_or(story.end, |step| step.at);
             found.push((at, format!("{} was acknowledged and is not there", name(story, id))));
@@ -67,13 +68,25 @@ pub fn no_claim_is_orphaned(story: &Story<'_>) -> Vec<Finding> {
     found
 }
 
-/// At the end nothing waits that is due: somebody runs every type.
+/// At the end nothing waits that is due, unless all who run it have their hands full.
 pub fn due_jobs_do_not_wait(story: &Story<'_>) -> Vec<Finding> {
     let long_ago = story.end.saturating_sub(NOTICED + story.circumstances.lag);
     let waits = story.left().filter(|(job, step)| {
         job.status == JobStatus::Queued && job.run_at <= Story::wall(long_ago) && step.at <= long_ago
     });
     waits
+        .filter(|(job, _)| somebody_is_free(story, &job.input.kind))
         .map(|(job, step)| (step.at, format!("{} is due and waits since then", name(story, job.job_id))))
         .collect()
+}
+
+/// Whether a node that runs a type had a slot free when the run closed.
+fn somebody_is_free(story: &Story<'_>, kind: &str) -> bool {
+    story.lives.iter().filter(|(_, lived)| lived.is_up(story.end)).any(|(life, lived)| {
+        let state = story.states.get(&lived.node).and_then(|steps| steps.last()).and_then(|step| step.after);
+        let capacity = state.and_then(|state| state.capacity).unwrap_or(u32::MAX);
+        let is_open = |run: &&Run| run.ended.is_none_or(|(_, at, _)| at >= story.end);
+        let running = story.runs.iter().filter(|run| run.work.life == *life).filter(is_open).count();
+        lived.types.iter().any(|known| known == kind) && running < capacity as usize
+    })
 }
