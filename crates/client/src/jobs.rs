@@ -57,8 +57,9 @@ pub struct Submitted {
 }
 
 impl Client {
-    /// Submits a job, and gives it, or the one that holds its unique key. Under the same idempotency key the same job is found again instead of made twice; so with a
-    /// key, and only then, the submission is repeated once if the connection breaks.
+    /// Submits a job, and gives it, or the one that holds its unique key. Under the same idempotency key the same job is
+    /// found again instead of made twice; so with a key, and only then, the submission is repeated once if the connection
+    /// breaks.
     pub async fn submit_job(
         &self,
         domain: &Domain,

@@ -55,7 +55,7 @@ pub(crate) async fn submit(
     JsonBody(mut submission): JsonBody<NewJob>,
 ) -> Result<impl IntoResponse, Problem> {
     submission.idempotency_key = idempotency_key(&headers, submission.idempotency_key)?;
-    let (status, job) = match Box::pin(app.desk.submit(&domain, submission)).await? {
+    let (status, job) = match app.desk.submit(&domain, submission).await? {
         Submitted::New(job) | Submitted::Again(job) => (StatusCode::CREATED, job),
         Submitted::Twin(job) => (StatusCode::OK, job),
     };
