@@ -93,6 +93,7 @@ fn bad_jobs() -> Vec<Bad> {
         bad("backoff", 422, "/backoff/factor", &with("backoff", &json!({"delayMs": 1, "factor": 0}))),
         bad("number that is lost", 422, "", &payload(r#"{"n": 1e400}"#)),
         bad("input is a list", 422, "/input", &with("input", &json!(["noop", {}]))),
+        bad("unique is a list", 422, "/unique", &with("unique", &json!(["k"]))),
         bad("no name", 422, "", r#"{"input": {"type": "noop"}}"#),
         bad("a list", 422, "", "[]"),
         bad("a number", 422, "", "7"),
