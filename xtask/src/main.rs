@@ -4,6 +4,7 @@
 //! - [`tidy`]: what the compiler and the linter do not check about the tree
 //! - [`bless`]: takes what the program now produces as the new golden files
 //! - [`mod@bench`]: builds and runs one measurement
+//! - [`simulate`]: runs the engine in a world where things go wrong
 //! - [`soak`]: runs a test for much longer
 
 #![expect(
@@ -16,6 +17,7 @@ mod bench;
 mod bless;
 mod invocation;
 mod setup;
+mod simulate;
 mod soak;
 mod summary;
 mod test;
@@ -48,6 +50,10 @@ enum Task {
     Bless,
     /// Build and run one measurement: `jobs` or `store`, e.g. `cargo xtask bench jobs --json`.
     Bench(bench::Arguments),
+    /// Run the engine in a world where things go wrong, seed by seed, and check that the promises hold.
+    ///
+    /// A seed that fails is told with the command that replays it: `cargo xtask simulate --seed 7`.
+    Simulate(simulate::Arguments),
     /// Run a test for much longer than every run allows.
     Soak { name: soak::Soak },
 }
@@ -58,6 +64,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Bless => bless::run(),
         Task::Bench(arguments) => bench::run(&arguments),
+        Task::Simulate(arguments) => simulate::run(&arguments),
         Task::Soak { name } => soak::run(name),
     };
     if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE }

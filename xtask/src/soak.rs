@@ -1,28 +1,35 @@
-//! `cargo xtask soak`: what takes too long for every run, before a release and whenever its subject changes. A soak is a
-//! test of the suite, told by its environment to go on for longer.
+//! `cargo xtask soak`: what takes too long for every run, before a release and whenever its subject changes. A soak is
+//! what the suite runs too, told to go on for longer.
 
 use clap::ValueEnum;
 
 use crate::invocation::Invocation;
+use crate::simulate::simulator;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Soak {
     /// `kill -9` of a process that writes, 200 times, in a store with a million documents.
     Store,
+    /// 20,000 seeds of the simulator, and a search for each broken engine.
+    Simulate,
 }
 
 pub(crate) fn run(soak: Soak) -> bool {
-    invocation(soak).run()
+    // All of them, even after one failed.
+    invocations(soak).iter().map(Invocation::run).fold(true, |well, succeeded| well && succeeded)
 }
 
-fn invocation(soak: Soak) -> Invocation {
+fn invocations(soak: Soak) -> Vec<Invocation> {
     match soak {
-        Soak::Store => {
+        Soak::Simulate => {
+            vec![simulator().args(["--seeds", "20000"]), simulator().args(["--find-flaws", "--seeds", "500"])]
+        }
+        Soak::Store => vec![
             Invocation::cargo(["test", "--release", "--package", "rota-store-sqlite", "--test", "kill"])
                 .args(["--", "--nocapture", "nothing_acknowledged_is_missing_after_a_kill"])
                 .env("ROTA_KILL_ROUNDS", "200")
-                .env("ROTA_KILL_CROWD", "1000000")
-        }
+                .env("ROTA_KILL_CROWD", "1000000"),
+        ],
     }
 }
 
@@ -33,7 +40,7 @@ mod tests {
     #[test]
     fn a_soak_is_a_test_that_goes_on_for_longer() {
         assert_eq!(
-            invocation(Soak::Store).to_string(),
+            invocations(Soak::Store)[0].to_string(),
             "ROTA_KILL_ROUNDS=200 ROTA_KILL_CROWD=1000000 cargo test --release --package rota-store-sqlite --test kill -- \
              --nocapture nothing_acknowledged_is_missing_after_a_kill"
         );

@@ -27,6 +27,7 @@ pub mod checks;
 pub mod clock;
 pub mod coverage;
 pub mod forms;
+pub mod found;
 pub mod gate;
 pub mod lives;
 pub mod people;

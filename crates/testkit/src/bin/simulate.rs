@@ -1,6 +1,7 @@
 //! Runs the simulator from the command line; `cargo xtask simulate` builds and calls it.
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
@@ -78,7 +79,12 @@ fn replay(seed: u64, flaw: Option<Flaw>) -> bool {
 fn run_many(arguments: &Arguments) -> bool {
     let began = Instant::now();
     let limit = arguments.minutes.map(|minutes| Duration::from_secs(minutes * 60));
+    let told = AtomicU64::new(0);
     let is_enough = |batch: &batch::Batch| {
+        let thousands = batch.runs / 1_000;
+        if told.fetch_max(thousands, Ordering::Relaxed) < thousands {
+            say(&format!("{} seeds, {} of them break a promise", batch.runs, batch.failed.len()));
+        }
         let in_time = limit.is_none_or(|limit| began.elapsed() < limit);
         batch.runs + 1 > arguments.seeds || !in_time
     };

@@ -36,8 +36,8 @@ pub fn nodes_claim_only_their_types(story: &Story<'_>) -> Vec<Finding> {
     found
 }
 
-/// When a process learned that it is to rest, and that it is not.
-fn learned(story: &Story<'_>, life: Life) -> Vec<(Duration, bool)> {
+/// When a process learned that it is to rest, and that it is not, by its place in the record.
+fn learned(story: &Story<'_>, life: Life) -> Vec<(usize, Duration, bool)> {
     let Some(lived) = story.lives.get(&life) else { return Vec::new() };
     let steps = story.states.get(&lived.node).into_iter().flatten();
     let rests: BTreeMap<u64, bool> =
@@ -46,18 +46,18 @@ fn learned(story: &Story<'_>, life: Life) -> Vec<(Duration, bool)> {
     let mut learned = Vec::new();
     for reading in story.readings.get(&(life, lived.node)).into_iter().flatten() {
         let version = reading.found.flatten();
-        learned.extend(version.as_ref().and_then(rests).map(|rests| (reading.answered, rests)));
+        learned.extend(version.as_ref().and_then(rests).map(|rests| (reading.nth, reading.answered, rests)));
     }
     let own = story.calls.iter().filter(|(caller, _)| caller.life == life);
-    for (_, at, answer) in own.filter_map(|(_, call)| call.answered) {
+    for (nth, at, answer) in own.filter_map(|(_, call)| call.answered) {
         let Answer::Written(written) = answer else { continue };
         let versions = written.iter().filter_map(|written| match written {
             Written::Applied(version) => rests(version),
             Written::Conflict | Written::Exists | Written::Missing => None,
         });
-        learned.extend(versions.map(|rests| (at, rests)));
+        learned.extend(versions.map(|rests| (nth, at, rests)));
     }
-    learned.sort_by_key(|(at, _)| *at);
+    learned.sort_by_key(|(nth, ..)| *nth);
     learned
 }
 
@@ -68,11 +68,11 @@ pub fn who_rests_claims_nothing(story: &Story<'_>) -> Vec<Finding> {
     for (life, step, claimed) in claims(story) {
         let sent = story.sent(step);
         let Some(learned) = learned.get(&life) else { continue };
-        let mut before = learned.iter().rev().skip_while(|(at, _)| *at >= sent);
+        let mut before = learned.iter().rev().skip_while(|(_, at, _)| *at >= sent);
         let last = before.next();
         // What is learned in the very instant of the claim may come too late for it, or just in time.
-        let meanwhile = learned.iter().any(|(at, rests)| *at == sent && !rests);
-        if last.is_some_and(|(_, rests)| *rests) && !meanwhile {
+        let meanwhile = learned.iter().any(|(_, at, rests)| *at == sent && !rests);
+        if last.is_some_and(|(.., rests)| *rests) && !meanwhile {
             let (job, node) = (name(story, claimed.job_id), &story.lives[&life].name);
             found.push((step.at, format!("{job} is claimed by {node}, which knows that it is to rest")));
         }

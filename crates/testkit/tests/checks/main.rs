@@ -1,0 +1,300 @@
+//! Each check of the simulator can fail: for each there is a run, made up by hand, in which its promise is broken. And a run
+//! in which nothing is wrong passes all of them.
+//!
+//! - [`tale`]: how runs are made up
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
+
+mod tale;
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use rota_model::domain::Domain;
+use rota_model::ids::JobId;
+use rota_model::job::{JobStatus, Unique};
+use rota_model::node::{NodeStatus, NodeWish};
+use rota_testkit::simulation::checks::CHECKS;
+use rota_testkit::simulation::record::{Accepted, Deed, Ending, Event, Reply, Wish};
+use serde_json::json;
+use tale::{ONE, TWO, Tale, end, node};
+
+/// A tale in which one thing goes wrong.
+fn found(tell: impl FnOnce(&mut Tale)) -> BTreeSet<&'static str> {
+    let mut tale = Tale::begin();
+    tale.pass(1_000);
+    tell(&mut tale);
+    tale.pass(20_000);
+    tale.ends()
+}
+
+type Tell = fn(&mut Tale);
+
+/// For each check, something that it must find.
+const FAULTS: [(&str, Tell); 30] = [
+    ("acknowledged_jobs_are_there", |tale| {
+        let job = tale.submit(1);
+        tale.told(Reply::Submitted(vec![Accepted::New(job)]));
+        tale.delete(job);
+    }),
+    ("no_claim_is_orphaned", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+    }),
+    ("due_jobs_do_not_wait", |tale| {
+        tale.submit(1);
+    }),
+    ("epochs_never_fall", |tale| {
+        let job = tale.submit(1);
+        tale.runs(ONE, job);
+        tale.job(ONE, job, |job| job.epoch = 0);
+    }),
+    ("an_epoch_is_claimed_once", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.job(ONE, job, |job| {
+            end(job, JobStatus::Queued);
+            job.epoch = 0;
+        });
+        tale.claim(TWO, job);
+    }),
+    ("a_handler_begins_once_where_it_was_claimed", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.handler(TWO, job, Deed::Begins);
+    }),
+    ("a_result_is_of_the_last_epoch", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.job(TWO, job, |job| {
+            end(job, JobStatus::Successful);
+            job.result.insert("epoch".to_owned(), json!(0));
+        });
+    }),
+    ("only_a_requeue_leads_out_of_an_end", |tale| {
+        let job = tale.submit(1);
+        tale.runs(ONE, job);
+        tale.job(ONE, job, |job| end(job, JobStatus::Failed));
+    }),
+    ("only_failures_cost_attempts", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.job(TWO, job, |job| {
+            end(job, JobStatus::Queued);
+            job.attempt += 1;
+        });
+    }),
+    ("every_bad_end_has_its_reason", |tale| {
+        let job = tale.submit(1);
+        tale.job(ONE, job, |job| end(job, JobStatus::Error));
+    }),
+    ("no_result_is_forgotten", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.handler(ONE, job, Deed::Begins);
+        tale.pass(100);
+        tale.handler(ONE, job, Deed::Ends(Ending::Succeeded));
+        tale.pass(500);
+        tale.job(ONE, job, |job| end(job, JobStatus::Queued));
+    }),
+    ("handlers_stop_with_their_lease", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.handler(ONE, job, Deed::Begins);
+        tale.falls_silent(ONE);
+        tale.pass(6_600);
+        tale.handler(ONE, job, Deed::Acts);
+    }),
+    ("nothing_begins_without_a_lease", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.falls_silent(ONE);
+        tale.pass(6_600);
+        tale.handler(ONE, job, Deed::Begins);
+    }),
+    ("handlers_stop_before_others_begin", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.handler(ONE, job, Deed::Begins);
+        tale.pass(100);
+        tale.job(TWO, job, |job| end(job, JobStatus::Queued));
+        tale.claim(TWO, job);
+        tale.pass(100);
+        tale.acts_under(ONE, job, 1);
+    }),
+    ("the_dead_do_nothing", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.handler(ONE, job, Deed::Begins);
+        tale.crashes(ONE);
+        tale.pass(100);
+        tale.handler(ONE, job, Deed::Acts);
+    }),
+    ("the_dead_were_watched", |tale| {
+        tale.crashes(ONE);
+        condemn_after(tale, &[true, true, true, true, true, true]);
+    }),
+    ("the_dead_were_watched", |tale| {
+        tale.crashes(ONE);
+        condemn_after(tale, &[true, true, true, true, false, true, true, true, true]);
+    }),
+    ("nobody_able_is_condemned", |tale| {
+        tale.pass(20_000);
+        tale.state(TWO, ONE, |state| state.status = NodeStatus::Terminated);
+    }),
+    ("the_condemned_write_no_more", |tale| {
+        tale.state(TWO, ONE, |state| state.status = NodeStatus::Terminated);
+        tale.state(ONE, ONE, |state| state.status = NodeStatus::Active);
+    }),
+    ("others_take_over_in_time", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.crashes(ONE);
+    }),
+    ("twins_are_kept_away", |tale| {
+        for serial in 1..=2 {
+            tale.submit_as(&serial.to_string(), serial, |job| job.unique = Some(unique()));
+        }
+    }),
+    ("a_key_names_the_one_in_scope", |tale| {
+        tale.key("key", JobId::derived(&["another"]));
+        tale.submit_as("1", 1, |job| job.unique = Some(unique()));
+    }),
+    ("what_is_acknowledged_exists", |tale| {
+        tale.told(Reply::Submitted(vec![Accepted::New(JobId::derived(&["none"]))]));
+    }),
+    ("a_submission_makes_one_job", |tale| {
+        tale.submit_as("one", 1, |_| {});
+        tale.submit_as("two", 1, |_| {});
+    }),
+    ("numbers_are_unique", |tale| {
+        tale.submit_as("1", 1, |job| job.job_number = 7);
+        tale.submit_as("2", 2, |job| job.job_number = 7);
+    }),
+    ("what_is_deleted_stays_away", |tale| {
+        let job = tale.submit(1);
+        tale.delete(job);
+        tale.purge(job);
+    }),
+    ("nothing_running_is_deleted", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.delete(job);
+    }),
+    ("nodes_claim_only_their_types", |tale| {
+        let job = tale.submit_as("1", 1, |job| job.input.kind = "beta".to_owned());
+        tale.claim(ONE, job);
+    }),
+    ("who_rests_claims_nothing", |tale| {
+        tale.falls_silent(ONE);
+        tale.state(TWO, ONE, |state| state.wanted = Some(NodeWish::Pause));
+        tale.reads(ONE, ONE, true);
+        tale.pass(100);
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+    }),
+    ("who_stops_leaves_nothing", |tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.pass(10_000);
+        tale.event(Event::IsToStop { life: ONE });
+        tale.event(Event::Ends { life: ONE });
+    }),
+];
+
+/// The second node reads the state of the first once a second, and then condemns it.
+fn condemn_after(tale: &mut Tale, reads: &[bool]) {
+    for succeeds in reads {
+        tale.pass(1_000);
+        tale.reads(TWO, ONE, *succeeds);
+    }
+    tale.state(TWO, ONE, |state| state.status = NodeStatus::Terminated);
+}
+
+fn unique() -> Unique {
+    serde_json::from_value(json!({"key": "key"})).unwrap()
+}
+
+#[test]
+fn each_check_finds_what_it_is_there_for() {
+    for (check, tell) in FAULTS {
+        let found = found(tell);
+        assert!(found.contains(check), "{check} finds nothing; found by {found:?}");
+    }
+}
+
+/// The one check without a fault here is about a clock that stands still, and a broken engine shows that it works.
+#[test]
+fn no_check_is_left_out() {
+    let shown: BTreeSet<_> = FAULTS.iter().map(|(check, _)| *check).collect();
+    let left: Vec<_> = CHECKS.iter().map(|check| check.name).filter(|name| !shown.contains(name)).collect();
+    assert_eq!(left, ["nobody_goes_round_in_circles"]);
+}
+
+#[test]
+fn where_all_is_well_nothing_is_found() {
+    let none = found(|tale| {
+        let job = tale.submit(1);
+        tale.told(Reply::Submitted(vec![Accepted::New(job)]));
+        tale.runs(ONE, job);
+        tale.key("key", JobId::derived(&["2"]));
+        let twin = tale.submit_as("2", 2, |job| job.unique = Some(unique()));
+        tale.runs(TWO, twin);
+    });
+    assert_eq!(none, BTreeSet::new());
+}
+
+/// Whatever a person asks for may happen.
+#[test]
+fn what_people_ask_for_is_no_fault() {
+    let none = found(|tale| {
+        let (job, gone) = (tale.submit(1), tale.submit(2));
+        tale.told(Reply::Submitted(vec![Accepted::New(job), Accepted::New(gone)]));
+        tale.asks(Wish::DeleteMatching(Domain::from_str("other").unwrap()));
+        tale.asks(Wish::Delete(gone));
+        tale.delete(gone);
+        tale.runs(ONE, job);
+        tale.asks(Wish::Requeue(job));
+        let now = tale.wall();
+        tale.job(ONE, job, |job| job.requeue(now, node(ONE)).unwrap());
+        tale.asks(Wish::Cancel(job));
+        tale.job(TWO, job, |job| job.cancel("by a person", now, node(TWO)).unwrap());
+    });
+    assert_eq!(none, BTreeSet::new());
+}
+
+/// A node that died is condemned after seven reads, and its job is taken over.
+#[test]
+fn a_death_that_is_noticed_in_time_is_no_fault() {
+    let none = found(|tale| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.handler(ONE, job, Deed::Begins);
+        tale.crashes(ONE);
+        condemn_after(tale, &[true; 7]);
+        let now = tale.wall();
+        tale.job(TWO, job, |job| job.lose(1, now, node(TWO)).unwrap());
+        tale.runs(TWO, job);
+    });
+    assert_eq!(none, BTreeSet::new());
+}
+
+/// Nothing can stop a handler in the instant in which its process thaws.
+#[test]
+fn who_thaws_in_the_middle_of_an_act_is_no_fault() {
+    let acts_late = |tale: &mut Tale, after_ms| {
+        let job = tale.submit(1);
+        tale.claim(ONE, job);
+        tale.handler(ONE, job, Deed::Begins);
+        tale.falls_silent(ONE);
+        tale.event(Event::Freezes { life: ONE });
+        tale.pass(8_000);
+        tale.event(Event::Thaws { life: ONE });
+        tale.pass(after_ms);
+        tale.handler(ONE, job, Deed::Acts);
+        tale.handler(ONE, job, Deed::Ends(Ending::Dropped));
+        tale.job(TWO, job, |job| end(job, JobStatus::Queued));
+        tale.runs(TWO, job);
+    };
+    assert_eq!(found(|tale| acts_late(tale, 0)), BTreeSet::new());
+    assert_eq!(found(|tale| acts_late(tale, 1)), BTreeSet::from(["handlers_stop_with_their_lease"]));
+}
