@@ -16,7 +16,8 @@ pub(crate) enum Soak {
 
 pub(crate) fn run(soak: Soak) -> bool {
     // All of them, even after one failed.
-    invocations(soak).iter().map(Invocation::run).fold(true, |well, succeeded| well && succeeded)
+    let succeeded: Vec<bool> = invocations(soak).iter().map(Invocation::run).collect();
+    succeeded.into_iter().all(|succeeded| succeeded)
 }
 
 fn invocations(soak: Soak) -> Vec<Invocation> {

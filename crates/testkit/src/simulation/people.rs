@@ -23,6 +23,15 @@ use super::process::{Front, Fronts};
 use super::record::{Accepted, Notebook, Reply, What, Wish};
 use crate::surroundings::BEGINNING;
 
+tokio::task_local! {
+    static REQUEST: ();
+}
+
+/// Whether the present task does what a person asked for.
+pub fn is_request() -> bool {
+    REQUEST.try_with(|()| ()).is_ok()
+}
+
 #[derive(Clone)]
 pub struct People {
     notes: Notebook,
@@ -198,7 +207,7 @@ impl People {
         let act = async move {
             let _ = tell.send(act.await);
         };
-        let doing = tokio::spawn(front.gate.hold(Box::pin(act)));
+        let doing = tokio::spawn(front.gate.hold(Box::pin(REQUEST.scope((), act))));
         let reply = match timeout(patience, told).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(_)) | Err(_) => Reply::Nothing,

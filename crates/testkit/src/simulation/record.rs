@@ -30,7 +30,7 @@ pub struct Entry {
 pub enum What {
     World(Event),
     /// A call, and which task of the process made it.
-    Sent(Caller, u32, Call),
+    Sent(Caller, Task, Call),
     Answered(Caller, Answer),
     /// A write or a claim took effect; whose it was, where that is known.
     Landed(Option<Caller>, Change),
@@ -91,7 +91,17 @@ pub enum Call {
     ReadStates(Vec<NodeId>),
     Write(Vec<Target>),
     Claim,
-    Other(&'static str),
+    /// Any other verb, and the collection it is about.
+    Other(&'static str, &'static str),
+}
+
+/// Which task of a process did something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Task {
+    /// One of its own, in the order in which they first called the store.
+    Own(u32),
+    /// One that does what a person asked for.
+    Request,
 }
 
 /// One document that a node wishes to write: its name, and the version it was read at.

@@ -10,7 +10,9 @@ use rota_model::time::UnixMillis;
 use rota_store::seam::{Version, Written};
 
 use super::lives::Lived;
-use super::record::{Answer, Call, Change, Deed, Document, Ending, Entry, Event, Kind, Life, What, Work};
+use super::record::{
+    Answer, Call, Change, Deed, Document, Ending, Entry, Event, Kind, Life, Task, What, Work,
+};
 use crate::faults::caller::Caller;
 use crate::surroundings::BEGINNING;
 
@@ -103,7 +105,7 @@ pub struct Beat {
 pub struct CallStory<'a> {
     /// Where in the record it was sent.
     pub nth: usize,
-    pub task: u32,
+    pub task: Task,
     pub sent: Duration,
     pub call: &'a Call,
     pub answered: Option<(usize, Duration, &'a Answer)>,
@@ -112,7 +114,7 @@ pub struct CallStory<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
     pub nth: usize,
-    pub task: u32,
+    pub task: Task,
     pub sent: Duration,
     pub answered: Duration,
     /// None if the read failed.

@@ -165,7 +165,7 @@ impl Teller {
                 format!("write {}", names.collect::<Vec<_>>().join(", "))
             }
             Call::Claim => "claim".to_owned(),
-            Call::Other(what) => (*what).to_owned(),
+            Call::Other(verb, what) => format!("{verb} {what}"),
         }
     }
 

@@ -14,7 +14,8 @@ use rota_store::query::{Page, Query};
 use rota_store::seam::{Claim, Document, Key, Promises, Store, Tally, Write, Written};
 use tokio::task;
 
-use super::record::{Answer, Call, Life, Notebook, Target, What};
+use super::people::is_request;
+use super::record::{Answer, Call, Life, Notebook, Target, Task, What};
 use crate::faults::FaultyStore;
 use crate::faults::caller::{Caller, calling};
 
@@ -32,10 +33,13 @@ impl Witness {
         Self { life, store, notes, calls: AtomicU64::new(0), tasks: Mutex::default() }
     }
 
-    fn task(&self) -> u32 {
+    fn task(&self) -> Task {
+        if is_request() {
+            return Task::Request;
+        }
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let next = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
-        *tasks.entry(task::try_id()).or_insert(next)
+        Task::Own(*tasks.entry(task::try_id()).or_insert(next))
     }
 
     async fn call<T>(
@@ -85,7 +89,8 @@ impl Store for Witness {
         let is_state = |key: &&Key| key.collection.name == "state";
         let nodes: Vec<_> = keys.iter().filter(is_state).filter_map(|key| key.id.parse().ok()).collect();
         if nodes.is_empty() {
-            return self.call(Call::Other("read"), self.store.read(keys), |_| Answer::Done).await;
+            let collection = keys.first().map_or("", |key| key.collection.name);
+            return self.call(Call::Other("read", collection), self.store.read(keys), |_| Answer::Done).await;
         }
         let states: Vec<bool> = keys.iter().map(|key| is_state(&key)).collect();
         let versions = move |read: &Vec<Option<Document>>| {
@@ -96,11 +101,12 @@ impl Store for Witness {
     }
 
     async fn find(&self, query: Query) -> Result<Page, StoreError> {
-        self.call(Call::Other("find"), self.store.find(query), |_| Answer::Done).await
+        self.call(Call::Other("find", query.collection.name), self.store.find(query), |_| Answer::Done).await
     }
 
     async fn count(&self, query: Query, by: Option<&'static str>) -> Result<Vec<Tally>, StoreError> {
-        self.call(Call::Other("count"), self.store.count(query, by), |_| Answer::Done).await
+        self.call(Call::Other("count", query.collection.name), self.store.count(query, by), |_| Answer::Done)
+            .await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Vec<Document>, StoreError> {
@@ -111,7 +117,8 @@ impl Store for Witness {
     }
 
     async fn sequence(&self, name: &'static str, n: u64) -> Result<Range<u64>, StoreError> {
-        self.call(Call::Other("sequence"), self.store.sequence(name, n), |_| Answer::Done).await
+        self.call(Call::Other("take numbers from", name), self.store.sequence(name, n), |_| Answer::Done)
+            .await
     }
 
     fn changes(&self, collection: &'static Collection) -> Changes {

@@ -17,7 +17,7 @@ use rota_store::seam::{Version, Written};
 use rota_testkit::faults::caller::Caller;
 use rota_testkit::simulation::checks;
 use rota_testkit::simulation::record::{
-    Answer, Call, Change, Deed, Document, Ending, Entry, Event, Kind, Life, Reply, What, Wish, Work,
+    Answer, Call, Change, Deed, Document, Ending, Entry, Event, Kind, Life, Reply, Task, What, Wish, Work,
 };
 use rota_testkit::simulation::story::{Circumstances, Story};
 use rota_testkit::simulation::work::{How, Script};
@@ -27,6 +27,9 @@ use serde_json::{Map, json};
 /// The two lives of every tale.
 pub(crate) const ONE: Life = 0;
 pub(crate) const TWO: Life = 1;
+
+/// The task that deals with the states of nodes.
+const STATES: Task = Task::Own(0);
 
 pub(crate) fn node(life: Life) -> NodeId {
     NodeId::derived(&[&format!("node {life}")])
@@ -106,8 +109,9 @@ impl Tale {
     fn writes(&mut self, life: Life, kind: Kind, document: Document) -> Version {
         self.versions += 1;
         self.calls += 1;
+        let task = if matches!(document, Document::State { .. }) { STATES } else { Task::Own(1) };
         let (caller, version) = (Caller { life, call: self.calls }, Version(self.versions));
-        self.note(What::Sent(caller, 0, Call::Write(Vec::new())));
+        self.note(What::Sent(caller, task, Call::Write(Vec::new())));
         self.note(What::Landed(Some(caller), Change { kind, version, document }));
         self.note(What::Answered(caller, Answer::Written(vec![Written::Applied(version)])));
         version
@@ -129,7 +133,7 @@ impl Tale {
         self.calls += 1;
         let caller = Caller { life, call: self.calls };
         let version = self.states.get(&node(of)).map(|(version, _)| *version);
-        self.note(What::Sent(caller, 0, Call::ReadStates(vec![node(of)])));
+        self.note(What::Sent(caller, STATES, Call::ReadStates(vec![node(of)])));
         let answer = if succeeds { Answer::States(vec![version]) } else { Answer::Failed };
         self.note(What::Answered(caller, answer));
     }

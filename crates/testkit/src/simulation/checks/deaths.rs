@@ -174,7 +174,7 @@ fn gone(story: &Story<'_>, incarnation: Incarnation) -> Option<Duration> {
     let lived = story.lives.get(life)?;
     let states = story.states.get(&lived.node).into_iter().flatten();
     let mut later =
-        states.skip_while(|step| !step.after.is_some_and(|after| after.incarnation == Some(incarnation)));
+        states.skip_while(|step| step.after.is_none_or(|after| after.incarnation != Some(incarnation)));
     let replaced = later.find(|step| {
         step.after.is_some_and(|after| after.incarnation.is_some_and(|other| other != incarnation))
     });

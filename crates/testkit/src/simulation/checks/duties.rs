@@ -1,13 +1,14 @@
 //! Which jobs a node takes, how it stops, and that it does not go round in circles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rota_model::job::{Job, JobStatus};
-use rota_store::seam::{Version, Written};
+use rota_store::seam::Written;
 
 use super::Finding;
-use crate::simulation::record::{Answer, Entry, Event, Life, What};
+use crate::faults::caller::Caller;
+use crate::simulation::record::{Answer, Call, Entry, Event, Life, Task, What};
 use crate::simulation::story::{JobStep, Story};
 use crate::simulation::trace::name;
 
@@ -36,26 +37,45 @@ pub fn nodes_claim_only_their_types(story: &Story<'_>) -> Vec<Finding> {
     found
 }
 
+/// The tasks of a process that hear what people want of it: those of its own that deal with states of nodes alone. What a
+/// person's request reads, or a search for orphaned jobs, is not heard.
+fn listening(story: &Story<'_>, life: Life) -> BTreeSet<Task> {
+    let (mut about_states, mut about_others) = (BTreeSet::new(), BTreeSet::new());
+    for (_, call) in story.calls.range(Caller { life, call: 0 }..=Caller { life, call: u64::MAX }) {
+        let is_about_states = match call.call {
+            Call::ReadStates(_) | Call::Other(_, "state") => true,
+            Call::Write(targets) => targets.iter().all(|target| target.collection == "state"),
+            Call::Claim | Call::Other(..) => false,
+        };
+        let tasks = if is_about_states { &mut about_states } else { &mut about_others };
+        tasks.insert(call.task);
+    }
+    about_others.insert(Task::Request);
+    about_states.difference(&about_others).copied().collect()
+}
+
 /// When a process learned that it is to rest, and that it is not, by its place in the record.
 fn learned(story: &Story<'_>, life: Life) -> Vec<(usize, Duration, bool)> {
     let Some(lived) = story.lives.get(&life) else { return Vec::new() };
+    let listening = listening(story, life);
     let steps = story.states.get(&lived.node).into_iter().flatten();
     let rests: BTreeMap<u64, bool> =
         steps.filter_map(|step| Some((step.version.0, step.after?.wanted.is_some()))).collect();
-    let rests = |version: &Version| rests.get(&version.0).copied();
-    let mut learned = Vec::new();
-    for reading in story.readings.get(&(life, lived.node)).into_iter().flatten() {
-        let version = reading.found.flatten();
-        learned.extend(version.as_ref().and_then(rests).map(|rests| (reading.nth, reading.answered, rests)));
-    }
-    let own = story.calls.iter().filter(|(caller, _)| caller.life == life);
-    for (nth, at, answer) in own.filter_map(|(_, call)| call.answered) {
+    let readings = story.readings.get(&(life, lived.node)).into_iter().flatten();
+    let heard = readings.filter(|reading| listening.contains(&reading.task));
+    let heard = heard.filter_map(|reading| Some((reading.nth, reading.answered, reading.found??)));
+    let mut learned: Vec<_> =
+        heard.filter_map(|(nth, at, version)| Some((nth, at, *rests.get(&version.0)?))).collect();
+    let own = story.calls.range(Caller { life, call: 0 }..=Caller { life, call: u64::MAX });
+    for (nth, at, answer) in
+        own.filter(|(_, call)| listening.contains(&call.task)).filter_map(|(_, call)| call.answered)
+    {
         let Answer::Written(written) = answer else { continue };
         let versions = written.iter().filter_map(|written| match written {
-            Written::Applied(version) => rests(version),
+            Written::Applied(version) => rests.get(&version.0),
             Written::Conflict | Written::Exists | Written::Missing => None,
         });
-        learned.extend(versions.map(|rests| (nth, at, rests)));
+        learned.extend(versions.map(|rests| (nth, at, *rests)));
     }
     learned.sort_by_key(|(nth, ..)| *nth);
     learned

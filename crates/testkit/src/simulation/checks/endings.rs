@@ -22,7 +22,7 @@ pub fn acknowledged_jobs_are_there(story: &Story<'_>) -> Vec<Finding> {
         match &entry.what {
             What::Asked(.., wish) => wishes.push((nth, wish)),
             What::Told(_, Reply::Submitted(answers)) => {
-                known.extend(answers.iter().filter_map(Accepted::job))
+                known.extend(answers.iter().filter_map(Accepted::job));
             }
             _ => {}
         }

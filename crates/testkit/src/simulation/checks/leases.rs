@@ -7,6 +7,7 @@ use std::time::Duration;
 use rota_model::ids::JobId;
 
 use super::Finding;
+use crate::simulation::lives::Lived;
 use crate::simulation::record::Life;
 use crate::simulation::story::{Run, Story};
 use crate::simulation::trace::name;
@@ -77,7 +78,7 @@ pub fn handlers_stop_before_others_begin(story: &Story<'_>) -> Vec<Finding> {
 
 /// A process that crashed or has ended does nothing.
 pub fn the_dead_do_nothing(story: &Story<'_>) -> Vec<Finding> {
-    let over = |life: Life| story.lives.get(&life).and_then(|lived| lived.over());
+    let over = |life: Life| story.lives.get(&life).and_then(Lived::over);
     let mut found = Vec::new();
     for run in &story.runs {
         let Some(over) = over(run.work.life) else { continue };
