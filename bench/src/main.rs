@@ -1,6 +1,6 @@
 //! What Rota costs, measured: `cargo xtask bench NAME`. Nothing is asserted here.
 //!
-//! - [`walk`]: one job from HTTP to its handler, and how many at once
+//! - [`jobs`]: jobs from their submission to their end
 //! - [`store`]: the embedded store, beside plain SQLite
 //! - [`report`]: a table for people, or one JSON object per line
 //! - [`connection`]: HTTP with as little of a client as possible
@@ -14,9 +14,9 @@
 )]
 
 mod connection;
+mod jobs;
 mod report;
 mod store;
-mod walk;
 
 use clap::{Parser, Subcommand};
 
@@ -36,8 +36,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Bench {
-    /// Submissions per second over HTTP, and the time from submit to handler start
-    Walk(walk::Options),
+    /// Jobs per second from submit to end, the drain of a queue, and the time from submit to handler start
+    Jobs(jobs::Options),
     /// The embedded store: batches, single writes, reads, a million finished jobs
     Store(store::Options),
 }
@@ -46,7 +46,7 @@ enum Bench {
 async fn main() {
     let arguments = Arguments::parse();
     let measurements = match arguments.bench {
-        Bench::Walk(options) => walk::run(&options).await,
+        Bench::Jobs(options) => jobs::run(&options).await,
         Bench::Store(options) => store::run(&options).await,
     };
     report::print(&measurements, arguments.json);

@@ -5,7 +5,7 @@ use crate::invocation::Invocation;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What to measure: `walk` or `store`.
+    /// What to measure: `jobs` or `store`.
     name: String,
     /// One JSON object per measurement instead of a table.
     #[arg(long)]

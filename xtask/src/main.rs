@@ -46,7 +46,7 @@ enum Task {
     ///
     /// Runs the tests whose names begin with `golden_` with ROTA_BLESS=1. Afterwards `git diff` shows what changed.
     Bless,
-    /// Build and run one measurement: `walk` or `store`, e.g. `cargo xtask bench walk --json`.
+    /// Build and run one measurement: `jobs` or `store`, e.g. `cargo xtask bench jobs --json`.
     Bench(bench::Arguments),
     /// Run a test for much longer than every run allows.
     Soak { name: soak::Soak },
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_follows_two_dashes_belongs_to_the_bench() {
-        let task = Task::try_parse_from(["xtask", "bench", "walk", "--json", "--", "--jobs", "10"]).unwrap();
+        let task = Task::try_parse_from(["xtask", "bench", "jobs", "--json", "--", "--jobs", "10"]).unwrap();
         let Task::Bench(arguments) = task else { panic!("{task:?}") };
         assert_eq!(
             bench::invocation(&arguments).to_string(),

@@ -24,6 +24,7 @@ use rota_store::cursor::Cursor;
 use rota_store::hints::Changes;
 use rota_store::jobs::{JobFilter, Jobs};
 use rota_store::repository::Created;
+use rota_store::seam::Version;
 use rota_store::unique_keys::UniqueKeys;
 use rota_store::{StoreError, Versioned};
 use tokio::time::{Instant, timeout_at};
@@ -109,7 +110,7 @@ impl JobDesk {
         let job_id = self.checked(domain, &submission)?;
         let number = self.numbers.next().await?;
         if submission.unique.is_some() {
-            return self.submit_unique(domain, &submission, job_id, number).await;
+            return Box::pin(self.submit_unique(domain, &submission, job_id, number)).await;
         }
         let job = self.job(domain, submission, job_id, number);
         self.create(job).await
@@ -158,7 +159,7 @@ impl JobDesk {
     async fn create_queued(&self, job: Job) -> Result<Created<Job>, StoreError> {
         let created = create(&self.jobs, &self.surroundings, job).await?;
         if let Created::New(job) = &created {
-            self.processor.expect(&job.document);
+            self.processor.expect(job.document.run_at);
         }
         Ok(created)
     }
@@ -226,33 +227,32 @@ impl JobDesk {
 pub(crate) async fn create(
     jobs: &Jobs,
     surroundings: &Surroundings,
-    job: Job,
+    mut job: Job,
 ) -> Result<Created<Job>, StoreError> {
     // Whoever chose the name may have used it before; an id that was just made up can only have been taken by us.
     let ours = job.idempotency_key.is_none() && job.unique.is_none();
-    let flawed = surroundings.has(Flaw::RepeatsUnderNewId);
+    let flawed =
+        || Job { job_id: JobId::rising(surroundings.now(), &surroundings.randomness()), ..job.clone() };
+    let other = surroundings.has(Flaw::RepeatsUnderNewId).then(flawed);
+    let mut repeated = false;
     let created = persevere("create a job", |maybe| {
-        let mut job = job.clone();
-        if maybe && flawed {
-            job.job_id = JobId::rising(surroundings.now(), &surroundings.randomness());
-        }
-        async move {
-            match jobs.create(job).await? {
-                Created::Exists(job) if maybe && ours => {
-                    let there = jobs.get_any(job.job_id).await?;
-                    Ok(there.map_or(Created::Exists(job), Created::New))
-                }
-                created => Ok(created),
-            }
-        }
+        repeated |= maybe;
+        jobs.create_as(other.as_ref().filter(|_| maybe).unwrap_or(&job))
     });
-    let created = created.await;
-    if surroundings.has(Flaw::AcknowledgesUnknown)
-        && let Err(StoreError::Unknown { .. }) = &created
-    {
-        let key = rota_store::seam::Key::new(&rota_store::collection::JOBS, job.job_id);
-        let version = rota_store::seam::Version(0);
-        return Ok(Created::New(Versioned { key, document: job, version }));
+    let version = match created.await {
+        Err(StoreError::Unknown { .. }) if surroundings.has(Flaw::AcknowledgesUnknown) => Some(Version(0)),
+        created => created?,
+    };
+    if let Some(other) = other.filter(|_| repeated) {
+        job = other;
     }
-    created
+    let key = rota_store::jobs::key(&job);
+    match version {
+        Some(version) => Ok(Created::New(Versioned { key, document: job, version })),
+        None if repeated && ours => {
+            let there = persevere("read a job", |_| jobs.get_any(job.job_id)).await?;
+            Ok(there.map_or(Created::Exists(job), Created::New))
+        }
+        None => Ok(Created::Exists(job)),
+    }
 }

@@ -178,8 +178,9 @@ impl Node {
             let _ = work.await;
         }
         over.cancel();
-        if !beats.is_finished() {
-            let _ = timeout(GOODBYE, beats).await;
+        if !beats.is_finished() && timeout(GOODBYE, &mut beats).await.is_err() {
+            beats.abort();
+            tracing::warn!("could not say goodbye in time");
         }
     }
 }
@@ -229,8 +230,8 @@ async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationTok
         let pause = match membership.beat(&life.doing()).await {
             Ok(Beat::Acknowledged) => HEARTBEAT,
             Ok(Beat::Condemned) => {
-                rejoin(&life, &mut membership).await;
-                continue;
+                rejoin(&life, &mut membership, &over).await;
+                STORE_PAUSE
             }
             Ok(Beat::Superseded) => {
                 tracing::error!("another process lives under the id of this node; this one stops");
@@ -257,13 +258,16 @@ async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationTok
 }
 
 /// Others took us for dead: what we run is theirs by now.
-async fn rejoin(life: &Life, membership: &mut Membership) {
+async fn rejoin(life: &Life, membership: &mut Membership, over: &CancellationToken) {
     if !life.surroundings.has(Flaw::RejoinsAsTheSame) {
         life.lease.end();
         let stopped = life.processor.abandon();
         tracing::warn!(stopped, "others took this node for dead; it joins again");
     }
     while let Err(error) = membership.rejoin().await {
+        if over.is_cancelled() {
+            return;
+        }
         tracing::warn!(%error, "cannot join again; trying once more");
         sleep(STORE_PAUSE).await;
     }

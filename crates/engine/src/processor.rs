@@ -21,8 +21,9 @@ mod settle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rota_model::ids::ClaimToken;
+use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::{Holder, Job, JobStatus};
+use rota_model::time::UnixMillis;
 use rota_store::StoreError;
 use rota_store::hints::{Changes, Hint, News};
 use rota_store::jobs::Jobs;
@@ -83,8 +84,9 @@ impl Processor {
         Self { jobs, types, surroundings, waiters, lease, capacity, hands, slot_freed, work_again }
     }
 
+    /// How many handlers run.
     pub fn running(&self) -> usize {
-        self.hands().running.len()
+        self.hands().active()
     }
 
     /// Works until told to stop, then lets running jobs finish for as long as they may and gives the rest back.
@@ -198,12 +200,12 @@ impl Processor {
         this.surroundings.spawn(async move {
             let id = job.job_id;
             match processor.create_claimed(&seat, job).await {
-                Ok(Created::New(job)) if job.document.owner == Some(seat.holder.incarnation) => {
+                Ok(Created::New(job)) if processor.may_begin(&job.document) => {
                     let _ = reply.send(Ok(Created::New(job.clone())));
                     processor.run_to_end(job, seat.brake).await;
                 }
                 other => {
-                    processor.let_go(id);
+                    processor.let_go(id, 1);
                     let _ = reply.send(other);
                 }
             }
@@ -218,13 +220,19 @@ impl Processor {
         desk::create(&self.jobs, &self.surroundings, job).await
     }
 
-    /// Somebody stored a job that waits: until it is claimed, no other one goes before it.
-    pub(crate) fn expect(&self, job: &Job) {
-        self.hands().expect(job.run_at, self.surroundings.now());
+    /// Whether a job is ours, now that it is stored. If not, it is found again, and given back or queued again.
+    fn may_begin(&self, job: &Job) -> bool {
+        let in_time = self.lease.is_good() || self.surroundings.has(Flaw::BeginsAfterLease);
+        in_time && job.owner == Some(self.hands().holder.incarnation) && job.status == JobStatus::Started
     }
 
-    fn let_go(&self, id: rota_model::ids::JobId) {
-        self.hands().running.remove(&id);
+    /// Somebody stored a job that waits for this instant: until it is claimed, no other one goes before it.
+    pub(crate) fn expect(&self, run_at: UnixMillis) {
+        self.hands().expect(run_at, self.surroundings.now());
+    }
+
+    fn let_go(&self, id: JobId, epoch: u64) {
+        self.hands().let_go(id, epoch);
         self.slot_freed.notify_one();
     }
 
@@ -235,6 +243,8 @@ impl Processor {
                 while !self.hands().has_room(self.capacity) {
                     self.slot_freed.notified().await;
                 }
+                // Slots that are freed together are filled together.
+                tokio::task::yield_now().await;
             }
             Next::Told => self.work_again.notified().await,
             Next::After(pause) => sleep(pause).await,
@@ -310,12 +320,16 @@ impl Processor {
     /// Lets running jobs finish for as long as they may, and gives the rest back for others to run.
     pub(crate) async fn give_back(&self, grace: Duration) {
         let _ = timeout(grace, self.all_ended()).await;
+        if !self.hands().rests {
+            // It was resumed meanwhile.
+            return;
+        }
         self.stop_all(Stop::Release);
         let _ = timeout(STOP_GRACE * 4, self.all_ended()).await;
     }
 
     async fn all_ended(&self) {
-        while self.running() > 0 {
+        while !self.hands().running.is_empty() {
             self.slot_freed.notified().await;
         }
     }

@@ -59,7 +59,7 @@ pub struct Changes {
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
     /// These documents changed.
-    Of(Vec<Hint>),
+    Of(Arc<[Hint]>),
     /// Hints were lost: look at everything that matters to you.
     Lost,
     /// The store is closed.
@@ -72,7 +72,7 @@ impl Changes {
         loop {
             match self.commits.recv().await {
                 Ok(commit) => {
-                    let mine = self.in_collection(&commit);
+                    let mine = self.in_collection(commit);
                     if !mine.is_empty() {
                         return News::Of(mine);
                     }
@@ -83,7 +83,13 @@ impl Changes {
         }
     }
 
-    fn in_collection(&self, commit: &[Hint]) -> Vec<Hint> {
-        commit.iter().filter(|hint| hint.key.collection == self.collection).cloned().collect()
+    /// Most commits are about one collection: then nothing is copied.
+    fn in_collection(&self, commit: Arc<[Hint]>) -> Arc<[Hint]> {
+        let mine = |hint: &&Hint| hint.key.collection == self.collection;
+        if commit.iter().all(|hint| mine(&hint)) {
+            commit
+        } else {
+            commit.iter().filter(mine).cloned().collect()
+        }
     }
 }

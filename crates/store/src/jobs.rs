@@ -1,5 +1,6 @@
 //! The queue, in the words of those who use it; [`filter`]: what a list of it is narrowed to.
 
+mod changed;
 mod filter;
 
 use std::collections::BTreeMap;
@@ -19,10 +20,14 @@ use crate::cursor::Cursor;
 use crate::hints::Changes;
 use crate::query::{Filter, Order, Query};
 use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode};
-use crate::seam::{Claim, Document, Key, Store, Version, Write};
+use crate::seam::{Claim, Document, Fields, Key, Store, Version, Write};
 
 impl Kept for Job {
     const COLLECTION: &'static Collection = &JOBS;
+
+    fn changed(before: &Self, after: &Self) -> Option<Fields> {
+        changed::fields(before, after)
+    }
 }
 
 const DUE_FIRST: Order = Order { fields: &["runAt", "jobNumber"], descending: false };
@@ -57,12 +62,17 @@ impl Jobs {
 
     /// Stores a new job. On return it is durable.
     pub async fn create(&self, job: Job) -> Result<Created<Job>, StoreError> {
-        self.jobs.create(Key::new(&JOBS, job.job_id), job).await
+        self.jobs.create(key(&job), job).await
     }
 
-    /// Stores new jobs, each on its own, and says of each what became of it. On return they are durable.
-    pub async fn create_all(&self, jobs: Vec<Job>) -> Result<Vec<Created<Job>>, StoreError> {
-        self.jobs.create_all(jobs.into_iter().map(|job| (Key::new(&JOBS, job.job_id), job)).collect()).await
+    /// Stores a new job of which the caller keeps its own. None if the id was taken.
+    pub async fn create_as(&self, job: &Job) -> Result<Option<Version>, StoreError> {
+        self.jobs.create_as(key(job), job).await
+    }
+
+    /// Stores new jobs, each on its own, and says of each what [`Jobs::create_as`] would. On return they are durable.
+    pub async fn create_all(&self, jobs: &[Job]) -> Result<Vec<Option<Version>>, StoreError> {
+        self.jobs.create_all(jobs.iter().map(|job| (key(job), job))).await
     }
 
     /// A job of this domain; another domain's job is not there.
@@ -269,6 +279,11 @@ impl Jobs {
     pub fn changes(&self) -> Changes {
         self.jobs.store().changes(&JOBS)
     }
+}
+
+/// The name of a job.
+pub fn key(job: &Job) -> Key {
+    Key::new(&JOBS, job.job_id)
 }
 
 fn due(priority: u8, now: UnixMillis, types: &[String], max: usize) -> Query {

@@ -53,8 +53,8 @@ impl Logs {
 
     /// Keeps entries, all in one write. Those that are there already stay as they are.
     pub async fn append(&self, entries: Vec<(LogId, Log)>) -> Result<(), StoreError> {
-        let named = |(id, log): (LogId, Log)| (Key::new(&LOGS, id), log.within_limits());
-        self.logs.create_all(entries.into_iter().map(named).collect()).await.map(|_| ())
+        let entries: Vec<_> = entries.into_iter().map(|(id, log)| (id, log.within_limits())).collect();
+        self.logs.create_all(entries.iter().map(|(id, log)| (Key::new(&LOGS, id), log))).await.map(|_| ())
     }
 
     /// Entries that match, newest first.

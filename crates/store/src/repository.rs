@@ -15,11 +15,17 @@ use crate::collection::Collection;
 use crate::cursor::Cursor;
 use crate::limits::{self, MAX_BATCH, MAX_KEYS};
 use crate::query::Query;
-use crate::seam::{Body, Document, Key, Store, Tally, Version, Write, Written};
+use crate::seam::{Body, Document, Fields, Key, Store, Tally, Version, Write, Written};
 
 /// A type that is kept in a collection.
 pub trait Kept: Serialize + DeserializeOwned + Send + Sync {
     const COLLECTION: &'static Collection;
+
+    /// The declared changing fields in which two of them differ, if nothing else differs. None where that is not known
+    /// without writing both out: who is changed often knows it.
+    fn changed(_before: &Self, _after: &Self) -> Option<Fields> {
+        None
+    }
 }
 
 /// A document with its name and the version it was read at.
@@ -96,19 +102,29 @@ impl<T: Kept> Repository<T> {
     }
 
     pub async fn create(&self, key: Key, document: T) -> Result<Created<T>, StoreError> {
-        let body = encode(&document)?;
-        let written = self.write_one(Write::Create { key: key.clone(), body }).await?;
-        Ok(created(key, document, written))
+        Ok(match self.create_as(key.clone(), &document).await? {
+            Some(version) => Created::New(Versioned { key, document, version }),
+            None => Created::Exists(document),
+        })
     }
 
-    /// Creates many, each on its own, and says of each what became of it.
-    pub async fn create_all(&self, documents: Vec<(Key, T)>) -> Result<Vec<Created<T>>, StoreError> {
-        let write =
-            |(key, document): &(Key, T)| Ok(Write::Create { key: key.clone(), body: encode(document)? });
-        let batch = documents.iter().map(write).collect::<Result<Vec<_>, StoreError>>()?;
-        let written = self.write_all(batch).await?;
-        let each = documents.into_iter().zip(written);
-        Ok(each.map(|((key, document), written)| created(key, document, written)).collect())
+    /// Creates a document of which the caller keeps its own. None if the id was taken.
+    pub async fn create_as(&self, key: Key, document: &T) -> Result<Option<Version>, StoreError> {
+        let body = encode(document)?;
+        Ok(created(self.write_one(Write::Create { key, body }).await?))
+    }
+
+    /// Creates many, each on its own, and says of each what [`Repository::create_as`] would.
+    pub async fn create_all<'a>(
+        &self,
+        documents: impl Iterator<Item = (Key, &'a T)>,
+    ) -> Result<Vec<Option<Version>>, StoreError>
+    where
+        T: 'a,
+    {
+        let write = |(key, document)| Ok(Write::Create { key, body: encode(document)? });
+        let batch = documents.map(write).collect::<Result<Vec<_>, StoreError>>()?;
+        Ok(self.write_all(batch).await?.into_iter().map(created).collect())
     }
 
     pub async fn get(&self, key: Key) -> Result<Option<Versioned<T>>, StoreError> {
@@ -247,10 +263,10 @@ impl<T: Kept> Repository<T> {
     }
 }
 
-fn created<T>(key: Key, document: T, written: Written) -> Created<T> {
+fn created(written: Written) -> Option<Version> {
     match written {
-        Written::Applied(version) => Created::New(Versioned { key, document, version }),
-        Written::Exists | Written::Conflict | Written::Missing => Created::Exists(document),
+        Written::Applied(version) => Some(version),
+        Written::Exists | Written::Conflict | Written::Missing => None,
     }
 }
 
@@ -271,6 +287,9 @@ fn total<T: Kept, V: DeserializeOwned>(tally: Tally, by: &str) -> Result<(V, u64
 /// A change of fields where only declared changing ones differ, a replace otherwise.
 fn difference<T: Kept>(before: &Versioned<T>, after: &T) -> Result<Write, StoreError> {
     let (key, version) = (before.key.clone(), before.version);
+    if let Some(fields) = T::changed(&before.document, after) {
+        return Ok(Write::Change { key, version, fields });
+    }
     let (mut before, after) = (encode(&before.document)?, encode(after)?);
     let mut rest = after.clone();
     let mut fields = Vec::new();

@@ -6,7 +6,6 @@ use rota_model::domain::Domain;
 use rota_model::ids::JobId;
 use rota_model::job::{Job, NewJob};
 use rota_store::StoreError;
-use rota_store::repository::Created;
 
 use super::{JobDesk, SubmitError};
 use crate::patience::persevere;
@@ -79,22 +78,21 @@ impl JobDesk {
         let mut repeated = false;
         let created = persevere("create jobs", |maybe| {
             repeated |= maybe;
-            self.jobs.create_all(jobs.clone())
+            self.jobs.create_all(&jobs)
         });
         let created = created.await?;
         let mut answers = Vec::with_capacity(created.len());
-        for created in created {
-            answers.push(match created {
-                Created::New(job) => {
-                    self.processor.expect(&job.document);
-                    Ok(Accepted::of(&job.document))
-                }
-                // An id that was just made up can only have been taken by us.
-                Created::Exists(job) if repeated && job.idempotency_key.is_none() => Ok(Accepted::of(&job)),
-                Created::Exists(job) => {
-                    self.submitted_before(&job).await.map(|found| Accepted::of(&found.job().document))
-                }
+        for (job, created) in jobs.iter().zip(created) {
+            // An id that was just made up can only have been taken by us.
+            let ours = created.is_some() || (repeated && job.idempotency_key.is_none());
+            answers.push(if ours {
+                Ok(Accepted::of(job))
+            } else {
+                self.submitted_before(job).await.map(|found| Accepted::of(&found.job().document))
             });
+        }
+        if let Some(first) = jobs.iter().map(|job| job.run_at).min() {
+            self.processor.expect(first);
         }
         Ok(answers)
     }
@@ -105,7 +103,7 @@ impl JobDesk {
         submissions: Vec<(usize, JobId, NewJob)>,
     ) -> Vec<(usize, Answer)> {
         let submit = |(nth, _, submission)| async move {
-            let submitted = self.submit(domain, submission).await;
+            let submitted = Box::pin(self.submit(domain, submission)).await;
             (nth, submitted.map(|submitted| Accepted::of(&submitted.job().document)))
         };
         stream::iter(submissions).map(submit).buffered(SIDE_BY_SIDE).collect().await

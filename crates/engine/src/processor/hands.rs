@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Hands {
     pub(super) holder: Holder,
     pub(super) running: BTreeMap<JobId, Held>,
+    /// How many of them have a handler that runs; the others only wait for their result to be written.
+    active: usize,
     /// Claims that are under way.
     claiming: BTreeSet<ClaimToken>,
     /// Slots that they may fill.
@@ -30,7 +32,18 @@ pub(super) struct Hands {
 pub(super) struct Held {
     pub(super) epoch: u64,
     pub(super) brake: Arc<Brake>,
+    /// Whether its handler has ended.
+    ended: bool,
 }
+
+impl Held {
+    fn new(epoch: u64) -> Self {
+        Self { epoch, brake: Arc::default(), ended: false }
+    }
+}
+
+/// Results that wait to be written keep a node from claiming more only when there are this many for each slot.
+const UNWRITTEN: usize = 4;
 
 /// A slot that is kept for a job that is about to be stored as already claimed.
 pub(crate) struct Seat {
@@ -44,6 +57,7 @@ impl Hands {
         Self {
             holder,
             running: BTreeMap::new(),
+            active: 0,
             claiming: BTreeSet::new(),
             reserved: 0,
             rests: false,
@@ -54,7 +68,40 @@ impl Hands {
     }
 
     fn free(&self, capacity: usize) -> usize {
-        capacity.saturating_sub(self.running.len() + self.reserved)
+        let unwritten = capacity.saturating_mul(UNWRITTEN).saturating_sub(self.running.len());
+        capacity.saturating_sub(self.active + self.reserved).min(unwritten)
+    }
+
+    /// How many handlers run.
+    pub(super) fn active(&self) -> usize {
+        self.active
+    }
+
+    fn take(&mut self, id: JobId, epoch: u64) -> Arc<Brake> {
+        let held = Held::new(epoch);
+        let brake = Arc::clone(&held.brake);
+        match self.running.insert(id, held) {
+            // A former epoch of it, whose result nobody wants any more.
+            Some(former) if !former.ended => former.brake.pull(Stop::NotOurs),
+            _ => self.active += 1,
+        }
+        brake
+    }
+
+    /// The handler of a job has ended: another may run, while what came of it is written.
+    pub(super) fn ended(&mut self, id: JobId, epoch: u64) {
+        if let Some(held) = self.running.get_mut(&id).filter(|held| held.epoch == epoch && !held.ended) {
+            held.ended = true;
+            self.active -= 1;
+        }
+    }
+
+    /// A job is no longer in hand.
+    pub(super) fn let_go(&mut self, id: JobId, epoch: u64) {
+        self.ended(id, epoch);
+        if self.running.get(&id).is_some_and(|held| held.epoch == epoch) {
+            self.running.remove(&id);
+        }
     }
 
     pub(super) fn has_room(&self, capacity: usize) -> bool {
@@ -85,13 +132,7 @@ impl Hands {
         if self.holder != holder {
             return Vec::new();
         }
-        let mut take = |job: &Versioned<Job>| {
-            let brake = Arc::new(Brake::default());
-            let held = Held { epoch: job.document.epoch, brake: Arc::clone(&brake) };
-            self.running.insert(job.document.job_id, held);
-            brake
-        };
-        jobs.iter().map(&mut take).collect()
+        jobs.iter().map(|job| self.take(job.document.job_id, job.document.epoch)).collect()
     }
 
     /// A slot for a new job, if nothing else is waiting.
@@ -106,8 +147,7 @@ impl Hands {
         if waiting || self.rests || self.free(capacity) == 0 || self.running.contains_key(&id) {
             return None;
         }
-        let brake = Arc::new(Brake::default());
-        self.running.insert(id, Held { epoch: 1, brake: Arc::clone(&brake) });
+        let brake = self.take(id, 1);
         Some(Seat { holder: self.holder, token, brake })
     }
 

@@ -74,6 +74,8 @@ impl Processor {
         let (id, epoch) = (job.document.job_id, job.document.epoch);
         let job = Mutex::new(job);
         let outcome = self.run_handler(&job, &brake).await;
+        self.hands().ended(id, epoch);
+        self.slot_freed.notify_one();
         let job = job.into_inner();
         let (node, chance) = (self.node(), self.surroundings.chance());
         match outcome {
@@ -107,10 +109,13 @@ impl Processor {
                 .await;
             }
         }
-        self.let_go(id);
+        self.let_go(id, epoch);
     }
 
     async fn run_handler(&self, job: &Mutex<Versioned<Job>>, brake: &Brake) -> Outcome {
+        if let Some(why) = brake.why() {
+            return Outcome::Stopped(why);
+        }
         let said = Arc::new(Said::default());
         let (handler, context) = {
             let job = &job.lock().await.document;
@@ -143,14 +148,10 @@ impl Processor {
         tokio::select! {
             biased;
             () = dropped => Outcome::Stopped(Stop::LeaseOver),
-            ended = &mut run => ended_by(ended),
+            ended = &mut run => stopped_or(brake, ended_by(ended)),
             () = brake.told.cancelled() => {
-                let why = brake.why().unwrap_or(Stop::NotOurs);
-                match stopping(&mut run, brake).await {
-                    // It finished all the same: that is worth keeping, if it is still ours.
-                    Some(Ok(Ok(result))) if why == Stop::Release => Outcome::Ended(Ok(result)),
-                    _ => Outcome::Stopped(brake.why().unwrap_or(why)),
-                }
+                let ended = stopping(&mut run, brake).await.map(ended_by);
+                stopped_or(brake, ended.unwrap_or(Outcome::Stopped(Stop::NotOurs)))
             }
             () = timed_out => {
                 brake.told.cancel();
@@ -238,6 +239,15 @@ async fn stopping<T>(run: &mut (impl Future<Output = T> + Unpin), brake: &Brake)
         biased;
         () = brake.dropped.cancelled() => None,
         ended = timeout(STOP_GRACE, run) => ended.ok(),
+    }
+}
+
+/// Who was told to stop, and did not finish all the same, was stopped.
+fn stopped_or(brake: &Brake, outcome: Outcome) -> Outcome {
+    match (brake.why(), outcome) {
+        (Some(Stop::Release) | None, finished @ Outcome::Ended(Ok(_))) => finished,
+        (Some(why), _) => Outcome::Stopped(why),
+        (None, outcome) => outcome,
     }
 }
 

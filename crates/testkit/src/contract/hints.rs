@@ -19,8 +19,8 @@ async fn hint_about(changes: &mut Changes, key: &Key) -> Hint {
             News::Of(hints) => {
                 let foreign = hints.iter().find(|hint| hint.key.collection != key.collection);
                 assert_eq!(foreign, None, "nobody asked for it");
-                if let Some(hint) = hints.into_iter().find(|hint| hint.key == *key) {
-                    return hint;
+                if let Some(hint) = hints.iter().find(|hint| hint.key == *key) {
+                    return hint.clone();
                 }
             }
             other => panic!("{other:?} instead of a hint about {key}"),
@@ -80,7 +80,7 @@ pub async fn who_falls_behind_is_told(store: Subject) {
     let last = expected.last().unwrap();
     while !heard.contains(last) {
         match awaited(changes.next()).await {
-            News::Of(hints) => heard.extend(hints.into_iter().map(|hint| hint.key.id)),
+            News::Of(hints) => heard.extend(hints.iter().map(|hint| hint.key.id.clone())),
             News::Lost => lost = true,
             News::Closed => panic!("the store is open"),
         }

@@ -58,7 +58,7 @@ async fn hand_on(
 ) {
     loop {
         match changes.next().await {
-            News::Of(commit) => hand_on_commit(commit, &hints, &*fate),
+            News::Of(commit) => hand_on_commit(&commit, &hints, &*fate),
             News::Lost => flood(collection, &hints),
             News::Closed => return,
         }
@@ -66,10 +66,10 @@ async fn hand_on(
 }
 
 /// What arrives at once arrives together; the rest one by one.
-fn hand_on_commit(commit: Vec<Hint>, hints: &HintSender, fate: &dyn Fate) {
+fn hand_on_commit(commit: &[Hint], hints: &HintSender, fate: &dyn Fate) {
     let mut at_once = Vec::new();
     for hint in commit {
-        for span in fate.of_hint(&hint) {
+        for span in fate.of_hint(hint) {
             if span.is_zero() {
                 at_once.push(hint.clone());
             } else {

@@ -13,7 +13,7 @@ use crate::script::{World, applied, claim, create, ms, node, world};
 /// The jobs that the next news is about.
 async fn told(changes: &mut Changes) -> Vec<String> {
     match changes.next().await {
-        News::Of(hints) => hints.into_iter().map(|hint| hint.key.id).collect(),
+        News::Of(hints) => hints.iter().map(|hint| hint.key.id.clone()).collect(),
         other => panic!("{other:?}"),
     }
 }

@@ -138,7 +138,7 @@ async fn gather(changes: &mut Changes) -> Option<Moment> {
 fn take(news: News, ids: &mut BTreeSet<String>) -> Option<bool> {
     match news {
         News::Of(some) if ids.len() <= MAX_AT_ONCE => {
-            ids.extend(some.into_iter().map(|hint| hint.key.id));
+            ids.extend(some.iter().map(|hint| hint.key.id.clone()));
             Some(true)
         }
         News::Of(_) => Some(true),

@@ -1,0 +1,158 @@
+//! Jobs from their submission to their end, every one on disk when it is acknowledged.
+//!
+//! - [`stage`]: a node on the embedded store, in this process
+//! - [`http`]: the real program in a process of its own, the clients beside it on the same machine
+//! - [`latency`]: the time from submit to handler start, measured where both ends read one clock
+//! - [`idle`]: what a node costs that has nothing to do
+
+mod http;
+mod idle;
+mod latency;
+mod stage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rota_engine::desk::JobDesk;
+use rota_model::domain::Domain;
+use rota_model::job::NewJob;
+use rota_store_sqlite::durability::Durability;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::report::{Measurement, percentile};
+use stage::Stage;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Jobs of a run
+    #[arg(long, default_value_t = 60_000)]
+    jobs: usize,
+    /// Runs of each case; the median is reported
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Jobs whose time from submit to handler start is measured
+    #[arg(long, default_value_t = 1_000)]
+    samples: usize,
+    /// Finished jobs in the store for the cases beside a crowd; 0 leaves them out
+    #[arg(long, default_value_t = 1_000_000)]
+    crowd: usize,
+    /// Only cases whose name holds this
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// A sync every so often, for those who want it.
+const SOON: Durability = Durability::Within(Duration::from_millis(50));
+
+pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
+    let mut measurements = Vec::new();
+    let wanted = |name: &str| name.contains(&options.only);
+    let mut alone = Vec::new();
+    if wanted("in process") {
+        alone = in_process(options, Durability::OnDisk, 0, "").await;
+        let soon = in_process(options, SOON, 0, ", synced every 50 ms").await;
+        measurements.extend(beside(soon, &alone, "on disk at once"));
+    }
+    if wanted("crowd") && options.crowd > 0 {
+        if alone.is_empty() {
+            alone = in_process(options, Durability::OnDisk, 0, "").await;
+        }
+        let name = format!(", beside {} finished jobs", options.crowd);
+        let crowd = in_process(options, Durability::OnDisk, options.crowd, &name).await;
+        measurements.extend(beside(crowd, &alone, "an empty store"));
+    }
+    alone.append(&mut measurements);
+    let mut measurements = alone;
+    if wanted("HTTP") {
+        measurements.extend(http::run(options).await);
+    }
+    if wanted("idle") {
+        measurements.extend(idle::run().await);
+    }
+    measurements
+}
+
+/// The same cases, told as ratios to those of another stage.
+fn beside(mut cases: Vec<Measurement>, plain: &[Measurement], against: &str) -> Vec<Measurement> {
+    for (case, plain) in cases.iter_mut().zip(plain) {
+        case.against = Some(against.to_owned());
+        case.ratio = Some(case.value / plain.value);
+    }
+    cases
+}
+
+async fn in_process(options: &Options, durability: Durability, crowd: usize, note: &str) -> Vec<Measurement> {
+    let stage = Stage::new(durability, crowd).await;
+    let mut measurements = Vec::new();
+    for (case, producers, batch) in
+        [("singly from 8", 8, 1), ("singly from 64", 64, 1), ("in batches of 1,000 from 8", 8, 1_000)]
+    {
+        let (mut accepted, mut ended) = (Vec::new(), Vec::new());
+        for run in 0..options.runs {
+            eprintln!("in process, {case}{note}, run {}", run + 1);
+            let (accept, end) = lives(&stage, options.jobs, producers, batch).await;
+            accepted.push(accept);
+            ended.push(end);
+        }
+        measurements.push(rate(format!("in process, {case}: accepted{note}"), &mut accepted));
+        measurements.push(rate(format!("in process, {case}: from submit to end{note}"), &mut ended));
+    }
+    let mut drained = Vec::new();
+    for run in 0..options.runs {
+        eprintln!("drain of a prepared queue{note}, run {}", run + 1);
+        drained.push(stage.drain(options.jobs).await);
+    }
+    measurements.push(rate(format!("in process, a prepared queue drained{note}"), &mut drained));
+    measurements.extend(latency::in_process(&stage, options.samples, note).await);
+    if crowd == 0 && durability == Durability::OnDisk {
+        measurements.extend(latency::over_http(&stage, options.samples).await);
+    }
+    measurements
+}
+
+fn rate(case: String, rates: &mut [f64]) -> Measurement {
+    let value = percentile(rates, 0.5);
+    Measurement { bench: "jobs", case, value, unit: "jobs/s", against: None, ratio: None }
+}
+
+fn noop() -> NewJob {
+    NewJob::new("bench", "noop", json!({}))
+}
+
+/// How many jobs per second were accepted, and how many went from submit to their end.
+async fn lives(stage: &Stage, jobs: usize, producers: usize, batch: usize) -> (f64, f64) {
+    let each = jobs / producers;
+    let goal = stage.ended().await + (each * producers) as u64;
+    let began = Instant::now();
+    let calls: Vec<_> =
+        (0..producers).map(|_| tokio::spawn(produce(Arc::clone(&stage.desk), each, batch))).collect();
+    for call in calls {
+        call.await.unwrap();
+    }
+    let accepted = began.elapsed();
+    stage.until_ended(goal).await;
+    (per_second(each * producers, accepted), per_second(each * producers, began.elapsed()))
+}
+
+async fn produce(desk: Arc<JobDesk>, jobs: usize, batch: usize) {
+    let domain = Domain::default();
+    if batch == 1 {
+        for _ in 0..jobs {
+            desk.submit(&domain, noop()).await.unwrap();
+        }
+        return;
+    }
+    let mut left = jobs;
+    while left > 0 {
+        let size = left.min(batch);
+        let answers = desk.submit_all(&domain, vec![noop(); size]).await;
+        assert!(answers.iter().all(Result::is_ok));
+        left -= size;
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 jobs")]
+fn per_second(jobs: usize, span: Duration) -> f64 {
+    jobs as f64 / span.as_secs_f64()
+}

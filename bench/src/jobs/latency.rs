@@ -1,0 +1,62 @@
+//! The time from submit to handler start, on a node that is idle.
+
+use std::time::Duration;
+
+use rota_model::domain::Domain;
+use rota_model::job::NewJob;
+use rota_testkit::process::KEY;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::http::PATH;
+use super::stage::Stage;
+use crate::connection::Connection;
+use crate::report::{Measurement, percentile};
+
+/// Between two jobs, so that the node is idle when the next one comes.
+const IDLE: Duration = Duration::from_millis(3);
+
+pub(super) async fn in_process(stage: &Stage, samples: usize, note: &str) -> Vec<Measurement> {
+    eprintln!("submit to handler start, {samples} jobs in process{note}");
+    let mut started = stage.started.lock().await;
+    let mut spans = Vec::new();
+    for _ in 0..samples {
+        let began = Instant::now();
+        stage.desk.submit(&Domain::default(), NewJob::new("bench", "stamp", json!({}))).await.unwrap();
+        spans.push(millis(began, started.recv().await.unwrap()));
+        sleep(IDLE).await;
+    }
+    percentiles(&format!("in process, submit to handler start{note}"), &mut spans)
+}
+
+pub(super) async fn over_http(stage: &Stage, samples: usize) -> Vec<Measurement> {
+    eprintln!("submit to handler start, {samples} jobs over HTTP");
+    let mut started = stage.started.lock().await;
+    let body = json!({"jobName": "bench", "input": {"type": "stamp", "payload": {}}}).to_string();
+    let mut connection = Connection::open(&stage.address, KEY, PATH, &body).await;
+    let mut spans = Vec::new();
+    for _ in 0..samples {
+        let began = Instant::now();
+        connection.call().await;
+        spans.push(millis(began, started.recv().await.unwrap()));
+        sleep(IDLE).await;
+    }
+    percentiles("over HTTP, submit to handler start", &mut spans)
+}
+
+fn millis(from: Instant, to: Instant) -> f64 {
+    to.duration_since(from).as_secs_f64() * 1_000.0
+}
+
+fn percentiles(case: &str, samples: &mut [f64]) -> Vec<Measurement> {
+    let shares = [("p50", 0.5), ("p99", 0.99)];
+    let measure = |(name, share): (&str, f64)| Measurement {
+        bench: "jobs",
+        case: format!("{case}, {name}"),
+        value: percentile(samples, share),
+        unit: "ms",
+        against: None,
+        ratio: None,
+    };
+    shares.map(measure).into()
+}

@@ -1,0 +1,151 @@
+//! A node with its web service in this process, on the embedded store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rota_engine::desk::JobDesk;
+use rota_engine::fleet::Fleet;
+use rota_engine::handler::{Context, Handler, HandlerError};
+use rota_engine::node::{Node, NodeOptions};
+use rota_engine::types::JobTypes;
+use rota_model::domain::Domain;
+use rota_model::ids::{JobId, NodeId};
+use rota_model::job::submission::Place;
+use rota_model::job::{Job, JobStatus};
+use rota_model::node::NodeRole;
+use rota_store::jobs::Jobs;
+use rota_store::{Store, settings};
+use rota_store_sqlite::SqliteStore;
+use rota_store_sqlite::durability::Durability;
+use rota_store_sqlite::holder::Holder;
+use rota_testkit::process::KEY;
+use rota_testkit::surroundings::{BEGINNING, surroundings};
+use rota_web::accounts::Accounts;
+use rota_web::app::App;
+use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::{noop, per_second};
+
+pub(super) struct Stage {
+    pub(super) desk: Arc<JobDesk>,
+    pub(super) address: String,
+    /// When each job of type `stamp` was begun with.
+    pub(super) started: Mutex<UnboundedReceiver<Instant>>,
+    fleet: Fleet,
+    id: NodeId,
+    jobs: Jobs,
+    _folder: tempfile::TempDir,
+}
+
+/// Says when it was started.
+struct Stamp(UnboundedSender<Instant>);
+
+#[async_trait]
+impl Handler for Stamp {
+    async fn run(&self, _: Context) -> Result<Map<String, Value>, HandlerError> {
+        let _ = self.0.send(Instant::now());
+        Ok(Map::new())
+    }
+}
+
+impl Stage {
+    pub(super) async fn new(durability: Durability, crowd: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let holder = Holder::take(folder.path(), "a bench").unwrap();
+        let store = SqliteStore::open_with(folder.path(), holder, durability).unwrap();
+        let store: Arc<dyn Store> = Arc::new(store);
+        let jobs = Jobs::new(Arc::clone(&store));
+        finished(&jobs, crowd).await;
+        let surroundings = surroundings();
+        let settings = settings::open(Arc::clone(&store), surroundings.now().to_date()).await.unwrap();
+        let (stamp, started) = unbounded_channel();
+        let mut types = JobTypes::built_in().unwrap();
+        types.add("stamp", &json!({}), Arc::new(Stamp(stamp))).unwrap();
+        let options = options();
+        let id = options.id;
+        let joined =
+            Node::join(Arc::clone(&store), &settings, options, Arc::new(types), surroundings.clone()).await;
+        let node = joined.unwrap();
+        let accounts = Accounts::new(&store, surroundings);
+        accounts.bootstrap(KEY).await.unwrap();
+        let (desk, fleet) = (Arc::clone(&node.desk), node.fleet.clone());
+        let app = App::new(Arc::clone(&desk), fleet.clone(), accounts, CancellationToken::new());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(rota_web::server::serve(listener, Arc::new(app)));
+        tokio::spawn(node.run(CancellationToken::new()));
+        Self { desk, address, started: Mutex::new(started), fleet, id, jobs, _folder: folder }
+    }
+
+    /// How many jobs have ended well.
+    pub(super) async fn ended(&self) -> u64 {
+        let totals = self.jobs.totals(Some(&Domain::default())).await.unwrap();
+        totals.get(&JobStatus::Successful).copied().unwrap_or(0)
+    }
+
+    pub(super) async fn until_ended(&self, goal: u64) {
+        while self.ended().await < goal {
+            sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Prepares a queue while the node rests, and lets it work: jobs per second.
+    pub(super) async fn drain(&self, jobs: usize) -> f64 {
+        self.fleet.pause(self.id).await.unwrap();
+        sleep(Duration::from_millis(1_500)).await;
+        let goal = self.ended().await + jobs as u64;
+        super::produce(Arc::clone(&self.desk), jobs, 1_000).await;
+        self.fleet.resume(self.id).await.unwrap();
+        // From the first job on: until then the node has not read that it may work.
+        while self.ended().await + jobs as u64 == goal {
+            sleep(Duration::from_micros(200)).await;
+        }
+        let (began, before) = (Instant::now(), self.ended().await);
+        self.until_ended(goal).await;
+        per_second(usize::try_from(goal - before).unwrap(), began.elapsed())
+    }
+}
+
+pub(super) fn options() -> NodeOptions {
+    NodeOptions {
+        id: NodeId::derived(&["bench"]),
+        name: "bench".to_owned(),
+        version: "bench".to_owned(),
+        roles: vec![NodeRole::Web, NodeRole::Processor],
+        capacity: 64,
+        controllable: true,
+        grace: Duration::from_millis(300),
+    }
+}
+
+/// Stores jobs that ended long ago.
+async fn finished(jobs: &Jobs, count: usize) {
+    let node = NodeId::derived(&["long ago"]);
+    let job = |nth: usize| -> Job {
+        let number = nth as u64 + 1;
+        let place = Place {
+            domain: Domain::default(),
+            job_id: JobId::rising(BEGINNING, &nth.to_be_bytes().repeat(2)[..10].try_into().unwrap()),
+            job_number: number,
+            sections: 64,
+            accepted_by: node,
+        };
+        let mut job = noop().into_job(place, BEGINNING);
+        (job.status, job.epoch, job.started_at) = (JobStatus::Successful, 1, Some(BEGINNING));
+        job.finished_at = Some(BEGINNING);
+        job
+    };
+    for begin in (0..count).step_by(10_000) {
+        let end = (begin + 10_000).min(count);
+        jobs.create_all(&(begin..end).map(job).collect::<Vec<_>>()).await.unwrap();
+    }
+    if count > 0 {
+        jobs.numbers(count as u64).await.unwrap();
+    }
+}

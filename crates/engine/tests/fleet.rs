@@ -1,0 +1,222 @@
+//! Several nodes on one store: their sections, their deaths, and what people want of them.
+
+mod stage;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rota_engine::fleet::FleetError;
+use rota_engine::node::NodeOptions;
+use rota_model::job::{JobEvent, JobStatus};
+use rota_model::node::{NodeStatus, NodeWish};
+use rota_store::memory::MemoryStore;
+use rota_testkit::faults::{Call, Effect, Fate, FaultyStore, Lot, Truth};
+use serde_json::json;
+use stage::{Stage, act};
+use tokio::time::{Instant, sleep};
+
+/// All is well, or nothing can be reached.
+#[derive(Default)]
+struct Switch {
+    cut: AtomicBool,
+}
+
+impl Fate for Switch {
+    fn of(&self, _call: &Call<'_>) -> Lot {
+        let effect = if self.cut.load(Ordering::Relaxed) { Effect::Fails } else { Effect::Done };
+        Lot { effect, ..Lot::CALM }
+    }
+}
+
+/// Two nodes that share a store, each with a switch.
+struct Pair {
+    stage: Stage,
+    truth: Arc<Truth>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let truth = Truth::new(Arc::new(MemoryStore::new()));
+        Self { stage: Stage::on(Arc::clone(truth.store())), truth }
+    }
+
+    async fn up(&self, name: &str) -> (stage::Running, Arc<Switch>) {
+        let switch = Arc::new(Switch::default());
+        let store = FaultyStore::new(&self.truth, Arc::clone(&switch) as Arc<dyn Fate>);
+        (self.stage.up_on(Arc::new(store), Stage::options(name)).await, switch)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ranks_follow_the_living_and_a_newcomer_moves_nobody() {
+    let stage = Stage::new();
+    let mut nodes = Vec::new();
+    for name in ["one", "two", "three"] {
+        nodes.push(stage.up(name).await);
+        sleep(Duration::from_secs(8)).await;
+        for (rank, node) in nodes.iter().enumerate() {
+            let state = stage.state(node.id).await;
+            assert_eq!(usize::try_from(state.job_queue_section).unwrap(), rank, "after {name}");
+            let own = |section: &u32| usize::try_from(*section).unwrap() % nodes.len() == rank;
+            assert!(state.sections.iter().all(own), "{:?}", state.sections);
+        }
+    }
+    let first = nodes.remove(0);
+    let gone = first.id;
+    first.stop().await;
+    sleep(Duration::from_secs(8)).await;
+    assert_eq!(stage.state(gone).await.status, NodeStatus::Terminated);
+    let ranks = [stage.state(nodes[0].id).await, stage.state(nodes[1].id).await];
+    assert_eq!(ranks.each_ref().map(|state| state.job_queue_section), [0, 1]);
+    assert_eq!(ranks[0].sections.len() + ranks[1].sections.len(), 64);
+    for node in nodes {
+        node.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_cannot_reach_the_store_stops_in_time_and_the_other_takes_over() {
+    let pair = Pair::new();
+    let (one, cut) = pair.up("one").await;
+    let id = one.submit(act(json!({"steps": 600, "stubborn": true}))).await;
+    let (two, _calm) = pair.up("two").await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(pair.stage.job(id).await.document.owner_node, Some(one.id));
+    cut.cut.store(true, Ordering::Relaxed);
+    let since = Instant::now();
+    loop {
+        sleep(Duration::from_millis(50)).await;
+        let job = pair.stage.job(id).await.document;
+        if job.owner_node == Some(two.id) {
+            assert_eq!((job.epoch, job.attempt, job.lost), (2, 1, 1));
+            break;
+        }
+        assert!(since.elapsed() < Duration::from_secs(10), "taken over within ten seconds");
+    }
+    // Its last beat was at most two seconds old.
+    assert!(since.elapsed() > Duration::from_secs(4), "not before its lease was over: {:?}", since.elapsed());
+    assert_eq!(pair.stage.state(one.id).await.status, NodeStatus::Terminated);
+    // Only the new holder is at work now, and the old one joins again when it can, as somebody else.
+    let before = pair.stage.state(one.id).await.incarnation;
+    cut.cut.store(false, Ordering::Relaxed);
+    sleep(Duration::from_secs(4)).await;
+    let after = pair.stage.state(one.id).await;
+    assert_ne!(after.incarnation, before);
+    assert_eq!((after.status, after.running), (NodeStatus::Active, Some(0)));
+    let ended = two.ended(id).await;
+    assert_eq!((ended.status, ended.epoch), (JobStatus::Successful, 2));
+    assert_eq!(ended.result.get("epoch"), Some(&json!(2)));
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_absence_of_the_store_costs_nothing() {
+    let pair = Pair::new();
+    let (one, cut) = pair.up("one").await;
+    let (two, _calm) = pair.up("two").await;
+    let id = one.submit(act(json!({"steps": 100}))).await;
+    sleep(Duration::from_secs(1)).await;
+    let holder = pair.stage.job(id).await.document.owner;
+    cut.cut.store(true, Ordering::Relaxed);
+    sleep(Duration::from_secs(3)).await;
+    cut.cut.store(false, Ordering::Relaxed);
+    let ended = two.ended(id).await;
+    assert_eq!((ended.status, ended.epoch, ended.lost), (JobStatus::Successful, 1, 0));
+    assert!(holder.is_some());
+    for node in [&one, &two] {
+        assert_ne!(pair.stage.state(node.id).await.status, NodeStatus::Terminated);
+    }
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_node_begins_nothing_until_it_is_resumed_even_over_a_restart() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let runs = node.submit(act(json!({"steps": 50}))).await;
+    let state = node.fleet.pause(node.id).await.unwrap().document;
+    assert_eq!(state.wanted, Some(NodeWish::Pause));
+    sleep(Duration::from_secs(2)).await;
+    let waits = node.submit(act(json!({}))).await;
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(stage.job(runs).await.document.status, JobStatus::Successful, "what runs goes on");
+    assert_eq!(stage.job(waits).await.document.status, JobStatus::Queued);
+    node.stop().await;
+    let node = stage.up("one").await;
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(stage.job(waits).await.document.status, JobStatus::Queued, "it was not resumed");
+    node.fleet.resume(node.id).await.unwrap();
+    assert_eq!(node.ended(waits).await.status, JobStatus::Successful);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_node_gives_back_what_it_does_not_finish() {
+    let stage = Stage::new();
+    let (one, two) = (stage.up("one").await, stage.up("two").await);
+    two.fleet.pause(two.id).await.unwrap();
+    sleep(Duration::from_secs(2)).await;
+    let (short, long) =
+        (one.submit(act(json!({"steps": 10}))).await, one.submit(act(json!({"steps": 100}))).await);
+    sleep(Duration::from_millis(300)).await;
+    two.fleet.drain(one.id).await.unwrap();
+    two.fleet.resume(two.id).await.unwrap();
+    let ended = two.ended(short).await;
+    assert_eq!((ended.status, ended.owner_node, ended.epoch), (JobStatus::Successful, Some(one.id), 1));
+    let ended = two.ended(long).await;
+    assert_eq!((ended.status, ended.owner_node), (JobStatus::Successful, Some(two.id)));
+    assert_eq!((ended.attempt, ended.lost), (1, 0));
+    assert_eq!(ended.history.first().unwrap().event, JobEvent::Release);
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_be_told_is_not_told() {
+    let stage = Stage::new();
+    let node = stage.up_with(NodeOptions { controllable: false, ..Stage::options("one") }).await;
+    assert!(matches!(node.fleet.pause(node.id).await, Err(FleetError::Forbidden)));
+    assert_eq!(stage.state(node.id).await.wanted, None);
+    let nobody = rota_model::ids::NodeId::derived(&["nobody"]);
+    assert!(matches!(node.fleet.drain(nobody).await, Err(FleetError::Missing)));
+    let (id, fleet) = (node.id, node.fleet.clone());
+    let open = stage.up("two").await;
+    let (two, fleet_two) = (open.id, open.fleet.clone());
+    open.stop().await;
+    assert!(matches!(fleet_two.pause(two).await, Err(FleetError::Terminated)));
+    node.stop().await;
+    assert!(matches!(fleet.pause(id).await, Err(FleetError::Forbidden)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stops_hands_over_at_once() {
+    let stage = Stage::new();
+    let (one, two) = (stage.up("one").await, stage.up("two").await);
+    let id = one.submit(act(json!({"steps": 600}))).await;
+    sleep(Duration::from_secs(1)).await;
+    let holder = stage.job(id).await.document.owner_node.unwrap();
+    let (stops, stays) = if holder == one.id { (one, two) } else { (two, one) };
+    let since = Instant::now();
+    stops.stop().await;
+    assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+    sleep(Duration::from_secs(1)).await;
+    let job = stage.job(id).await.document;
+    assert_eq!((job.owner_node, job.epoch, job.lost), (Some(stays.id), 2, 0));
+    stays.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_process_under_the_same_id_ends_the_first() {
+    let stage = Stage::new();
+    let first = stage.up("one").await;
+    let second = stage.up("one").await;
+    sleep(Duration::from_secs(4)).await;
+    first.stop().await;
+    let state = stage.state(second.id).await;
+    assert_ne!(state.status, NodeStatus::Terminated, "the second lives on");
+    assert_eq!(second.ended(second.submit(act(json!({}))).await).await.status, JobStatus::Successful);
+    second.stop().await;
+}

@@ -1,0 +1,227 @@
+//! How jobs come in: unique ones, repeated ones, many at once, and what is refused.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a surprise is a failure of the test")]
+
+mod stage;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rota_engine::desk::{ChangeError, SubmitError, Submitted};
+use rota_model::domain::Domain;
+use rota_model::ids::JobId;
+use rota_model::job::{JobStatus, NewJob, Scope, Unique};
+use rota_store::jobs::JobFilter;
+use serde_json::json;
+use stage::{Running, Stage, act};
+use tokio::time::sleep;
+
+fn unique(scope: Scope, payload: serde_json::Value) -> NewJob {
+    let unique = Unique { key: "the one".to_owned(), scope, for_ms: None };
+    NewJob { unique: Some(unique), ..act(payload) }
+}
+
+async fn submit(node: &Running, job: NewJob) -> (bool, JobId) {
+    match node.desk.submit(&Domain::default(), job).await.unwrap() {
+        Submitted::New(job) => (true, job.document.job_id),
+        Submitted::Twin(job) => (false, job.document.job_id),
+        Submitted::Again(job) => panic!("not repeated: {job:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_twin_is_answered_with_the_job_that_is_there() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let (new, first) = submit(&node, unique(Scope::Unfinished, json!({"steps": 20}))).await;
+    assert!(new);
+    assert_eq!(submit(&node, unique(Scope::Unfinished, json!({}))).await, (false, first));
+    let elsewhere = node.desk.submit(&"other".parse().unwrap(), unique(Scope::Queued, json!({}))).await;
+    assert!(matches!(elsewhere, Ok(Submitted::New(_))), "keys belong to a domain");
+    node.ended(first).await;
+    let (new, second) = submit(&node, unique(Scope::Unfinished, json!({}))).await;
+    assert!(new && second != first);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_scope_ends_where_it_says() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let later = Some(stage.surroundings.now().plus(Duration::from_secs(5)));
+    let waits = |scope| NewJob { run_at: later, ..unique(scope, json!({"steps": 30, "failures": 1})) };
+    let mut seen = Vec::new();
+    for (nth, scope) in [Scope::Queued, Scope::Running, Scope::Unfinished].into_iter().enumerate() {
+        let mut job = waits(scope);
+        job.unique.as_mut().unwrap().key = format!("key {nth}");
+        let (_, id) = submit(&node, job.clone()).await;
+        seen.push((job, id, scope));
+    }
+    let twins = |word: &'static str, expected: [bool; 3]| {
+        let (node, seen) = (&node, &seen);
+        async move {
+            for ((job, id, scope), expected) in seen.iter().zip(expected) {
+                let there = stage_scope(node, *id).await;
+                assert_eq!(there, expected, "{word}: {scope:?} of {}", job.unique.as_ref().unwrap().key);
+            }
+        }
+    };
+    twins("waiting", [true, true, true]).await;
+    sleep(Duration::from_secs(6)).await;
+    twins("running", [false, true, true]).await;
+    sleep(Duration::from_secs(3)).await;
+    twins("between two attempts or in the second", [false, false, true]).await;
+    sleep(Duration::from_secs(10)).await;
+    twins("ended", [false, false, false]).await;
+    node.stop().await;
+}
+
+/// Whether a job keeps its twins away now.
+async fn stage_scope(node: &Running, id: JobId) -> bool {
+    let job = node.desk.get(&Domain::default(), id).await.unwrap().unwrap().document;
+    job.is_in_scope(rota_testkit::surroundings::BEGINNING)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_may_be_kept_for_a_while_after_the_end() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let mut job = unique(Scope::Queued, json!({}));
+    job.unique.as_mut().unwrap().for_ms = Some(60_000);
+    let (_, first) = submit(&node, job.clone()).await;
+    node.ended(first).await;
+    assert_eq!(submit(&node, job.clone()).await, (false, first));
+    sleep(Duration::from_secs(61)).await;
+    assert!(submit(&node, job).await.0);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_at_once_one_is_made() {
+    let stage = Stage::new();
+    let (one, two) = (stage.up("one").await, stage.up("two").await);
+    let calls = (0..40).map(|nth| {
+        submit(if nth % 2 == 0 { &one } else { &two }, unique(Scope::Unfinished, json!({"steps": 5})))
+    });
+    let answers = futures::future::join_all(calls).await;
+    assert_eq!(answers.iter().filter(|(new, _)| *new).count(), 1);
+    assert_eq!(answers.iter().map(|(_, id)| id).collect::<BTreeSet<_>>().len(), 1);
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_requeue_asks_for_the_key() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let domain = Domain::default();
+    let (_, first) = submit(&node, unique(Scope::Unfinished, json!({}))).await;
+    node.ended(first).await;
+    // While its key is its own, it may run again, and keeps twins away once more.
+    node.desk.requeue(&domain, first, None).await.unwrap();
+    assert_eq!(submit(&node, unique(Scope::Unfinished, json!({}))).await, (false, first));
+    node.ended(first).await;
+    let (new, second) = submit(&node, unique(Scope::Unfinished, json!({"steps": 50}))).await;
+    assert!(new);
+    let refused = node.desk.requeue(&domain, first, None).await;
+    assert!(matches!(refused, Err(ChangeError::KeyMoved(id)) if id == second), "{refused:?}");
+    assert_eq!(stage.job(first).await.document.status, JobStatus::Successful);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_deleted_gives_its_key_back() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let later = Some(stage.surroundings.now().plus(Duration::from_secs(600)));
+    let job = NewJob { run_at: later, ..unique(Scope::Unfinished, json!({})) };
+    let (_, first) = submit(&node, job.clone()).await;
+    node.desk.delete(&Domain::default(), first, None).await.unwrap();
+    let (new, second) = submit(&node, job).await;
+    assert!(new && second != first);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_keep_nobody_away_are_cleared_out() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let (_, first) = submit(&node, unique(Scope::Unfinished, json!({}))).await;
+    node.ended(first).await;
+    let keys = rota_store::unique_keys::UniqueKeys::new(Arc::clone(&stage.store));
+    assert!(keys.get(&Domain::default(), "the one").await.unwrap().is_some());
+    sleep(Duration::from_secs(2 * 60 * 60)).await;
+    assert!(keys.get(&Domain::default(), "the one").await.unwrap().is_none());
+    node.desk.requeue(&Domain::default(), first, None).await.unwrap();
+    assert!(keys.get(&Domain::default(), "the one").await.unwrap().is_some(), "a requeue wants it again");
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_is_answered_one_by_one_in_order() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let domain = Domain::default();
+    let keyed = |payload| NewJob { idempotency_key: Some("k".to_owned()), ..act(payload) };
+    let batch = vec![
+        act(json!({})),
+        NewJob::new("a job", "no such type", json!({})),
+        keyed(json!({})),
+        keyed(json!({})),
+        keyed(json!({"other": 1})),
+        unique(Scope::Unfinished, json!({"steps": 50})),
+        unique(Scope::Unfinished, json!({})),
+        NewJob { job_name: "line\nbreak".to_owned(), ..act(json!({})) },
+    ];
+    let answers = node.desk.submit_all(&domain, batch).await;
+    let ids: Vec<_> = answers.iter().map(|answer| answer.as_ref().map(|accepted| accepted.job_id)).collect();
+    assert!(ids[0].is_ok());
+    assert!(matches!(ids[1], Err(SubmitError::Invalid(_))));
+    assert_eq!(ids[2].as_ref().unwrap(), ids[3].as_ref().unwrap());
+    assert!(matches!(ids[4], Err(SubmitError::KeyReused(_))));
+    assert_eq!(ids[5].as_ref().unwrap(), ids[6].as_ref().unwrap());
+    assert!(matches!(ids[7], Err(SubmitError::Invalid(_))));
+    let (listed, _) = node.desk.list(&domain, &JobFilter::default(), 100, None).await.unwrap();
+    assert_eq!(listed.len(), 3);
+    for id in ids.into_iter().flatten() {
+        assert_eq!(node.ended(id).await.status, JobStatus::Successful);
+    }
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_come_in_one_call_with_numbers_that_rise() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let later = Some(stage.surroundings.now().plus(Duration::from_secs(60_000)));
+    let jobs = vec![NewJob { run_at: later, ..act(json!({})) }; rota_engine::desk::MAX_BATCH];
+    let answers = node.desk.submit_all(&Domain::default(), jobs).await;
+    let numbers: Vec<u64> = answers.into_iter().map(|answer| answer.unwrap().job_number).collect();
+    assert_eq!(numbers.len(), 10_000);
+    assert!(numbers.is_sorted_by(|a, b| a < b));
+    node.stop().await;
+}
+
+/// A payload is checked by the draft that its schema names, and each fault by its path.
+#[tokio::test(start_paused = true)]
+async fn both_drafts_of_json_schema_are_understood() {
+    use rota_engine::types::JobTypes;
+    let mut types = JobTypes::default();
+    let handler = || Arc::new(rota_engine::handlers::Noop);
+    let tuple = json!({"type": "array", "items": [{"type": "string"}], "additionalItems": false});
+    let seventh =
+        json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"list": tuple}});
+    let tuple = json!({"type": "array", "prefixItems": [{"type": "string"}], "items": false});
+    let newest =
+        json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {"list": tuple}});
+    types.add("seventh", &seventh, handler()).unwrap();
+    types.add("newest", &newest, handler()).unwrap();
+    for kind in ["seventh", "newest"] {
+        let check = |list: serde_json::Value| types.check(&NewJob::new("a", kind, json!({"list": list})));
+        assert!(check(json!(["a"])).is_ok(), "{kind}");
+        for wrong in [json!([1]), json!(["a", "b"])] {
+            let refused = check(wrong.clone()).unwrap_err();
+            assert!(refused.0[0].pointer.starts_with("/input/payload/list"), "{kind} {wrong}: {refused}");
+        }
+    }
+}
