@@ -42,32 +42,27 @@ pub(crate) struct Options {
     only: String,
 }
 
+impl Options {
+    fn wants(&self, case: &str) -> bool {
+        case.contains(&self.only)
+    }
+}
+
 /// A sync every so often, for those who want it.
 const SOON: Durability = Durability::Within(Duration::from_millis(50));
 
 pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
-    let mut measurements = Vec::new();
-    let wanted = |name: &str| name.contains(&options.only);
-    let mut alone = Vec::new();
-    if wanted("in process") {
-        alone = in_process(options, Durability::OnDisk, 0, "").await;
-        let soon = in_process(options, SOON, 0, ", synced every 50 ms").await;
-        measurements.extend(beside(soon, &alone, "on disk at once"));
-    }
-    if wanted("crowd") && options.crowd > 0 {
-        if alone.is_empty() {
-            alone = in_process(options, Durability::OnDisk, 0, "").await;
-        }
+    let alone = in_process(options, Durability::OnDisk, 0, "").await;
+    let soon = in_process(options, SOON, 0, ", synced every 50 ms").await;
+    let mut measurements = beside(soon, &alone, "on disk at once");
+    if options.crowd > 0 {
         let name = format!(", beside {} finished jobs", options.crowd);
         let crowd = in_process(options, Durability::OnDisk, options.crowd, &name).await;
         measurements.extend(beside(crowd, &alone, "an empty store"));
     }
-    alone.append(&mut measurements);
-    let mut measurements = alone;
-    if wanted("HTTP") {
-        measurements.extend(http::run(options).await);
-    }
-    if wanted("idle") {
+    measurements.splice(0..0, alone);
+    measurements.extend(http::run(options).await);
+    if options.wants("idle") {
         measurements.extend(idle::run().await);
     }
     measurements
@@ -83,11 +78,15 @@ fn beside(mut cases: Vec<Measurement>, plain: &[Measurement], against: &str) -> 
 }
 
 async fn in_process(options: &Options, durability: Durability, crowd: usize, note: &str) -> Vec<Measurement> {
+    let wanted = |case: &str| options.wants(&format!("in process, {case}{note}"));
+    let drain = "a prepared queue drained";
+    let start = "submit to handler start";
+    if !CASES.iter().map(|(case, ..)| *case).chain([drain, start]).any(wanted) {
+        return Vec::new();
+    }
     let stage = Stage::new(durability, crowd).await;
     let mut measurements = Vec::new();
-    for (case, producers, batch) in
-        [("singly from 8", 8, 1), ("singly from 64", 64, 1), ("in batches of 1,000 from 8", 8, 1_000)]
-    {
+    for (case, producers, batch) in CASES.into_iter().filter(|(case, ..)| wanted(case)) {
         let (mut accepted, mut ended) = (Vec::new(), Vec::new());
         for run in 0..options.runs {
             eprintln!("in process, {case}{note}, run {}", run + 1);
@@ -98,18 +97,25 @@ async fn in_process(options: &Options, durability: Durability, crowd: usize, not
         measurements.push(rate(format!("in process, {case}: accepted{note}"), &mut accepted));
         measurements.push(rate(format!("in process, {case}: from submit to end{note}"), &mut ended));
     }
-    let mut drained = Vec::new();
-    for run in 0..options.runs {
-        eprintln!("drain of a prepared queue{note}, run {}", run + 1);
-        drained.push(stage.drain(options.jobs).await);
+    if wanted(drain) {
+        let mut drained = Vec::new();
+        for run in 0..options.runs {
+            eprintln!("in process, {drain}{note}, run {}", run + 1);
+            drained.push(stage.drain(options.jobs).await);
+        }
+        measurements.push(rate(format!("in process, {drain}{note}"), &mut drained));
     }
-    measurements.push(rate(format!("in process, a prepared queue drained{note}"), &mut drained));
-    measurements.extend(latency::in_process(&stage, options.samples, note).await);
-    if crowd == 0 && durability == Durability::OnDisk {
+    if wanted(start) {
+        measurements.extend(latency::in_process(&stage, options.samples, note).await);
+    }
+    if options.wants("over HTTP, submit to handler start") && note.is_empty() {
         measurements.extend(latency::over_http(&stage, options.samples).await);
     }
     measurements
 }
+
+const CASES: [(&str, usize, usize); 3] =
+    [("singly from 8", 8, 1), ("singly from 64", 64, 1), ("in batches of 1,000 from 8", 8, 1_000)];
 
 fn rate(case: String, rates: &mut [f64]) -> Measurement {
     let value = percentile(rates, 0.5);

@@ -28,6 +28,9 @@ pub(super) async fn run(options: &Options) -> Vec<Measurement> {
         ("singly over 64 connections", 64, 1),
         ("in batches of 1,000 over 8 connections", 8, 1_000),
     ] {
+        if !options.wants(&format!("over HTTP, {case}")) {
+            continue;
+        }
         let jobs = if connections == 1 { options.jobs / 6 } else { options.jobs };
         let (mut waiting, mut accepted, mut ended) = (Vec::new(), Vec::new(), Vec::new());
         for run in 0..options.runs {

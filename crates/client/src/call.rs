@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use reqwest::RequestBuilder;
 use reqwest::header::{ETAG, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{RequestBuilder, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -41,16 +41,27 @@ impl<'a> Call<'a> {
 
     /// The document that is answered.
     pub(crate) async fn document<T: DeserializeOwned>(self) -> Result<T, Error> {
-        self.versioned().await.map(|(document, _)| document)
+        self.read().await.map(|(document, _)| document)
     }
 
     /// The document that is answered, and its `ETag` where it has one.
     pub(crate) async fn versioned<T: DeserializeOwned>(self) -> Result<(T, Option<HeaderValue>), Error> {
+        let (document, answer) = self.read().await?;
+        Ok((document, answer.headers.get(ETAG).cloned()))
+    }
+
+    /// The document that is answered, and whether it was made just now.
+    pub(crate) async fn made<T: DeserializeOwned>(self) -> Result<(T, bool), Error> {
+        let (document, answer) = self.read().await?;
+        Ok((document, answer.status == StatusCode::CREATED))
+    }
+
+    async fn read<T: DeserializeOwned>(self) -> Result<(T, Answer), Error> {
         let address = self.address;
         let answer = self.answer().await?;
         let document = serde_json::from_slice(&answer.body)
             .map_err(|error| Error::Unreadable { url: address.to_string(), why: error.to_string() })?;
-        Ok((document, answer.headers.get(ETAG).cloned()))
+        Ok((document, answer))
     }
 
     pub(crate) async fn text(self) -> Result<String, Error> {
@@ -70,7 +81,7 @@ impl<'a> Call<'a> {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.map_err(unreachable)?.into();
         if status.is_success() {
-            return Ok(Answer { headers, body });
+            return Ok(Answer { status, headers, body });
         }
         if status.is_redirection() {
             let place =
@@ -83,6 +94,7 @@ impl<'a> Call<'a> {
 }
 
 struct Answer {
+    status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
 }

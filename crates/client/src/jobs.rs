@@ -1,4 +1,10 @@
 //! Jobs of a domain: submit one, look at one, wait for its end, list them.
+//!
+//! - [`batch`]: many at once
+//! - [`changes`]: cancel, requeue, delete
+
+pub mod batch;
+pub mod changes;
 
 use std::time::Duration;
 
@@ -42,29 +48,51 @@ pub struct JobFilter {
     pub cursor: Option<String>,
 }
 
+/// What became of a submission.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submitted {
+    pub job: Job,
+    /// Whether the job is another one, which holds the unique key; nothing was made then.
+    pub is_twin: bool,
+}
+
 impl Client {
-    /// Submits a job. Under the same idempotency key the same job is found again instead of made twice; so with a
-    /// key, and only then, the submission is repeated once if the connection breaks.
+    /// Submits a job, and gives it, or the one that holds its unique key. Under the same idempotency key the same job is
+    /// found again instead of made twice; so with a key, and only then, the submission is repeated once if the connection
+    /// breaks.
     pub async fn submit_job(
         &self,
         domain: &Domain,
         job: &NewJob,
         idempotency_key: Option<&str>,
     ) -> Result<Job, Error> {
+        self.submit_job_or_find_twin(domain, job, idempotency_key).await.map(|submitted| submitted.job)
+    }
+
+    /// The same, for those who want to know which of the two it is.
+    pub async fn submit_job_or_find_twin(
+        &self,
+        domain: &Domain,
+        job: &NewJob,
+        idempotency_key: Option<&str>,
+    ) -> Result<Submitted, Error> {
         let call = || self.post(&["api", "v1", "domains", domain.as_str(), "jobs"]).body(job);
-        let Some(key) = idempotency_key else {
-            return call().document().await;
-        };
-        let key =
-            HeaderValue::from_str(key).map_err(|_| Error::Unsendable { what: "the idempotency key" })?;
-        let keyed = || call().header("Idempotency-Key", &key).document();
-        match keyed().await {
-            Err(Error::Unreachable { .. }) => {
-                sleep(PAUSE).await;
-                keyed().await
+        let (job, is_new) = match idempotency_key {
+            None => call().made().await?,
+            Some(key) => {
+                let key = HeaderValue::from_str(key)
+                    .map_err(|_| Error::Unsendable { what: "the idempotency key" })?;
+                let keyed = || call().header("Idempotency-Key", &key).made();
+                match keyed().await {
+                    Err(Error::Unreachable { .. }) => {
+                        sleep(PAUSE).await;
+                        keyed().await?
+                    }
+                    answered => answered?,
+                }
             }
-            answered => answered,
-        }
+        };
+        Ok(Submitted { job, is_twin: !is_new })
     }
 
     /// A job as it is now.
@@ -114,12 +142,12 @@ fn has_given_up(absent_since: Option<Instant>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::responder::{Answer, answer};
     use serde_json::json;
 
-    fn job(status: &str) -> Answer {
+    pub(crate) fn job(status: &str) -> Answer {
         let body = json!({
             "jobName": "first", "jobId": "018f0000-0000-7000-8000-000000000001", "jobNumber": 1, "status": status,
             "input": {"type": "wait", "payload": {}}, "result": {}, "later": "kept",
@@ -128,7 +156,7 @@ mod tests {
         Answer::json(200, body.to_string())
     }
 
-    fn id() -> JobId {
+    pub(crate) fn id() -> JobId {
         "018f0000-0000-7000-8000-000000000001".parse().unwrap()
     }
 
@@ -146,6 +174,20 @@ mod tests {
             assert!(request.starts_with("POST /api/v1/domains/default/jobs HTTP"), "{request}");
             assert!(request.contains("idempotency-key: k-1\r\n"), "{request}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_twin_is_told_apart() {
+        let Answer::Status(_, kind, body) = job("QUEUED") else { panic!("a job has a status") };
+        let (url, _) = answer(vec![job("QUEUED"), Answer::Status(201, kind, body)]).await;
+        let client = Client::new(&url, "rota_key").unwrap();
+        let mut twins = Vec::new();
+        for _ in 0..2 {
+            let submitted =
+                client.submit_job_or_find_twin(&Domain::default(), &new_job(), None).await.unwrap();
+            twins.push(submitted.is_twin);
+        }
+        assert_eq!(twins, [true, false]);
     }
 
     #[tokio::test]

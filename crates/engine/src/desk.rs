@@ -221,6 +221,11 @@ impl JobDesk {
     pub fn changes(&self) -> Changes {
         self.jobs.changes()
     }
+
+    /// How many jobs this node runs now.
+    pub fn running(&self) -> usize {
+        self.processor.running()
+    }
 }
 
 /// Stores a new job, and again under the same id while the answer is lost. Who finds its own create there has created it.

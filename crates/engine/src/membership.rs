@@ -28,7 +28,7 @@ use crate::surroundings::Surroundings;
 pub const HEARTBEAT: Duration = Duration::from_secs(2);
 /// After this the answer to a beat is no longer waited for: another is sent.
 const ANSWER: Duration = Duration::from_millis(1_500);
-/// How often a beat is decided anew while others write to the document.
+/// How often a goodbye is decided anew while others write to the document.
 const TRIES: usize = 5;
 
 /// What a node says about itself.
@@ -71,6 +71,8 @@ impl Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beat {
     Acknowledged,
+    /// Somebody else wrote to our document, or a beat did whose answer was lost: it was read, and is to be beaten again.
+    Overtaken,
     /// Others took us for dead.
     Condemned,
     /// Another process lives under our id.
@@ -128,25 +130,17 @@ impl Membership {
 
     /// Says that the node lives, and what it is doing.
     pub(crate) async fn beat(&mut self, doing: &Doing) -> Result<Beat, StoreError> {
-        for _ in 0..TRIES {
-            let mut after = self.state.document.clone();
-            self.describe(&mut after, doing);
-            let sent = self.lease.clock();
-            match self.save(&after).await? {
-                Saved::Applied(version) => {
-                    self.state = self.state.written(after, version);
-                    self.lease.renew(sent);
-                    return Ok(Beat::Acknowledged);
-                }
-                Saved::Overtaken => {
-                    let beat = self.look().await?;
-                    if beat != Beat::Acknowledged {
-                        return Ok(beat);
-                    }
-                }
+        let mut after = self.state.document.clone();
+        self.describe(&mut after, doing);
+        let sent = self.lease.clock();
+        match self.save(&after).await? {
+            Saved::Applied(version) => {
+                self.state = self.state.written(after, version);
+                self.lease.renew(sent);
+                Ok(Beat::Acknowledged)
             }
+            Saved::Overtaken => self.look().await,
         }
-        Err(StoreError::unavailable("beat", "others keep writing to the document of this node"))
     }
 
     fn describe(&self, state: &mut NodeState, doing: &Doing) {
@@ -176,7 +170,7 @@ impl Membership {
             return Ok(Beat::Condemned);
         }
         self.state = found;
-        Ok(Beat::Acknowledged)
+        Ok(Beat::Overtaken)
     }
 
     async fn save(&self, after: &NodeState) -> Result<Saved, StoreError> {
@@ -197,7 +191,7 @@ impl Membership {
                 Err(error) if error.is_passing() => {}
                 Err(error) => return Err(error),
             }
-            if self.look().await? != Beat::Acknowledged {
+            if self.look().await? != Beat::Overtaken {
                 return Ok(());
             }
         }

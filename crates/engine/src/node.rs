@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rota_model::ids::NodeId;
-use rota_model::node::NodeRole;
+use rota_model::node::{NodeRole, NodeWish};
 use rota_model::settings::Settings;
 use rota_store::jobs::Jobs;
 use rota_store::nodes::Nodes;
@@ -85,6 +85,8 @@ pub(crate) struct Life {
     /// Somebody was found dead.
     pub(crate) recover_now: Notify,
     works: bool,
+    /// What people want of the node, as far as it has read.
+    wanted: Mutex<Option<NodeWish>>,
 }
 
 impl Node {
@@ -115,7 +117,8 @@ impl Node {
             capacity: usize::try_from(options.capacity).unwrap_or(usize::MAX),
         }));
         let works = options.roles.contains(&NodeRole::Processor);
-        processor.set_rests(!works || membership.wanted().is_some());
+        let wanted = membership.wanted();
+        processor.set_rests(!works || wanted.is_some());
         let desk = JobDesk::new(desk::Parts {
             jobs: jobs.clone(),
             unique_keys: unique_keys.clone(),
@@ -147,6 +150,7 @@ impl Node {
             beat_now: Notify::new(),
             recover_now: Notify::new(),
             works,
+            wanted: Mutex::new(wanted),
         };
         Ok(Self { desk: Arc::new(desk), fleet, membership, life: Arc::new(life), maintenance, watching })
     }
@@ -214,9 +218,18 @@ impl Life {
         Doing { running, place: self.place.lock().unwrap_or_else(PoisonError::into_inner).clone() }
     }
 
-    /// Whether the node takes no part in the work, whatever is wanted of it.
-    pub(crate) fn only_watches(&self) -> bool {
-        !self.works
+    /// Does what people want of the node, as soon as that is read.
+    pub(crate) fn obey(self: &Arc<Self>, wanted: Option<NodeWish>) {
+        let mut known = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known == wanted {
+            return;
+        }
+        *known = wanted;
+        self.processor.set_rests(!self.works || wanted.is_some());
+        if wanted == Some(NodeWish::Drain) {
+            let drained = Arc::clone(self);
+            self.surroundings.spawn(async move { drained.processor.give_back(drained.grace).await });
+        }
     }
 
     pub(crate) fn rank(&self) -> u32 {
@@ -227,8 +240,11 @@ impl Life {
 /// Says that the node lives, until its life is over; then says goodbye.
 async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationToken, stop: CancellationToken) {
     loop {
-        let pause = match membership.beat(&life.doing()).await {
+        let beaten = membership.beat(&life.doing()).await;
+        life.obey(membership.wanted());
+        let pause = match beaten {
             Ok(Beat::Acknowledged) => HEARTBEAT,
+            Ok(Beat::Overtaken) => continue,
             Ok(Beat::Condemned) => {
                 rejoin(&life, &mut membership, &over).await;
                 STORE_PAUSE

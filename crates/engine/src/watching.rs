@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
 use rota_model::ids::{Incarnation, NodeId};
-use rota_model::node::{NodeRole, NodeState, NodeStatus, NodeWish};
+use rota_model::node::{NodeRole, NodeState, NodeStatus};
 use rota_store::{StoreError, Versioned};
 
 use crate::membership::{Place, condemn};
@@ -24,13 +24,12 @@ pub(crate) struct Watching {
     known: BTreeSet<NodeId>,
     watch: Watch,
     reads: u32,
-    wanted: Option<NodeWish>,
 }
 
 impl Watching {
     pub(crate) fn new(own: NodeId, sections: u32, surroundings: Surroundings) -> Self {
         let watch = Watch::new(surroundings.clone());
-        Self { own, sections, surroundings, known: BTreeSet::from([own]), watch, reads: 0, wanted: None }
+        Self { own, sections, surroundings, known: BTreeSet::from([own]), watch, reads: 0 }
     }
 
     /// Reads every document once, and does what follows from it.
@@ -72,23 +71,14 @@ impl Watching {
     }
 
     /// Does what people want of us, and beats at once if our document is no longer ours.
-    fn hear(&mut self, life: &Arc<Life>, state: &Versioned<NodeState>) {
+    fn hear(&self, life: &Arc<Life>, state: &Versioned<NodeState>) {
         if state.document.id != self.own {
             return;
         }
         if state.document.status == NodeStatus::Terminated {
             life.beat_now.notify_one();
         }
-        let wanted = state.document.wanted;
-        if wanted == self.wanted {
-            return;
-        }
-        self.wanted = wanted;
-        life.processor.set_rests(life.only_watches() || wanted.is_some());
-        if wanted == Some(NodeWish::Drain) {
-            let drained = Arc::clone(life);
-            life.surroundings.spawn(async move { drained.processor.give_back(drained.grace).await });
-        }
+        life.obey(state.document.wanted);
     }
 
     /// Whether another node is found dead, and that was written down.

@@ -88,7 +88,7 @@ pub fn parse(text: &[u8]) -> Result<Value, JsonFault> {
 }
 
 /// The first thing in a text that is refused, wherever it is otherwise JSON.
-fn refusal(text: &[u8]) -> Option<JsonFault> {
+pub fn refusal(text: &[u8]) -> Option<JsonFault> {
     let refuse = |at, detail| Some(JsonFault::at(text, at, FaultKind::Refused, detail));
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(byte) = text.get(at) {

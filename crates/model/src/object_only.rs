@@ -25,3 +25,18 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
 pub fn object_only<'de, D: Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<T, D::Error> {
     input.deserialize_map(Object(PhantomData))
 }
+
+/// The same, where there may be none.
+pub fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    input: D,
+) -> Result<Option<T>, D::Error> {
+    struct Only<T>(T);
+
+    impl<'de, T: Deserialize<'de>> Deserialize<'de> for Only<T> {
+        fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+            object_only(input).map(Only)
+        }
+    }
+
+    Ok(Option::<Only<T>>::deserialize(input)?.map(|Only(value)| value))
+}

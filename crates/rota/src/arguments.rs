@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::{Span, SpanRelativeTo, Timestamp};
 use rota_model::check::{Invalid, MAX_BODY_BYTES};
 use rota_model::domain::Domain;
-use rota_model::job::JobStatus;
+use rota_model::job::{JobStatus, Scope};
 use rota_model::json_text;
 use rota_model::time::UnixMillis;
 use rota_model::user::{Role, UserId};
@@ -66,6 +66,39 @@ pub(crate) fn instant(text: &str) -> Result<UnixMillis, String> {
         Err(_) => text.parse::<Timestamp>().ok().map(UnixMillis::from),
     };
     read.filter(|at| (UnixMillis(0)..=UnixMillis::MAX).contains(at)).ok_or(refused)
+}
+
+/// An instant, or how long from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    At(UnixMillis),
+    In(Duration),
+}
+
+impl When {
+    pub(crate) fn seen_from(self, now: UnixMillis) -> UnixMillis {
+        match self {
+            When::At(instant) => instant,
+            When::In(span) => now.plus(span),
+        }
+    }
+}
+
+/// An instant, or `+10m` for ten minutes from now.
+pub(crate) fn when(text: &str) -> Result<When, String> {
+    match text.strip_prefix('+') {
+        Some(ahead) => span(ahead).map(When::In),
+        None => instant(text).map(When::At).map_err(|refused| format!("{refused}, or +10m")),
+    }
+}
+
+/// How long twins are kept away.
+pub(crate) fn scope() -> impl TypedValueParser<Value = Scope> {
+    PossibleValuesParser::new(["queued", "running", "unfinished"]).map(|name| match name.as_str() {
+        "queued" => Scope::Queued,
+        "running" => Scope::Running,
+        _ => Scope::Unfinished,
+    })
 }
 
 /// A payload: JSON as it stands, `@file`, or `-` for the standard input.
@@ -142,6 +175,17 @@ mod tests {
         for text in ["", "tomorrow", "2030-01-01", "2030-01-01T00:00:00", "-1", "99999999999999999"] {
             assert!(instant(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn an_instant_may_be_counted_from_now() {
+        let seen = |text| when(text).map(|when| when.seen_from(UnixMillis(1_000)).0);
+        assert_eq!(seen("+10m"), Ok(601_000));
+        assert_eq!(seen("1893456000000"), Ok(1_893_456_000_000));
+        for text in ["+", "+10", "10m", "+-5s"] {
+            assert!(when(text).is_err(), "{text}");
+        }
+        assert!(when("soon").unwrap_err().ends_with("or +10m"));
     }
 
     #[test]

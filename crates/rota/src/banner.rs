@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use rota_store_sqlite::durability::Durability;
+
 use crate::config::Config;
 use crate::first_start::FirstKey;
+use crate::output::time;
 
 pub(crate) struct Facts<'a> {
     pub(crate) address: &'a str,
@@ -43,6 +46,12 @@ pub(crate) fn text(facts: &Facts<'_>) -> String {
     }
     if !config.listen.ip().is_loopback() {
         lines.push(format!("  note   {} is open to the network, and not encrypted", config.listen));
+    }
+    if let Durability::Within(span) = config.durability {
+        let span = time::span(span);
+        lines.push(format!(
+            "  note   what is acknowledged is on disk within {span}: a loss of power may take it"
+        ));
     }
     lines.push(String::new());
     lines.push("Try:  rota job submit wait --payload '{\"millis\": 200}' --wait".to_owned());

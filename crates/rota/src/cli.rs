@@ -54,7 +54,7 @@ pub(crate) enum Command {
     /// Submit jobs and follow them
     #[command(subcommand)]
     Job(job::JobCommand),
-    /// Look at the nodes of the installation
+    /// Look at the nodes of the installation, and pause or drain them
     #[command(subcommand)]
     Node(node::NodeCommand),
     /// Make and list domains, the tenants of the installation
@@ -129,8 +129,24 @@ mod tests {
             "rota job list --status DONE",
             "rota job list --limit 1001",
             "rota job list --all --cursor x",
-            "rota job submit wait --timeout 5s",
+            "rota job submit",
+            "rota job submit wait --timeout 5",
             "rota job submit wait --priority 10",
+            "rota job submit wait --run-at soon",
+            "rota job submit wait --wait 5s",
+            "rota job submit wait --unique-while queued",
+            "rota job submit wait --unique k --unique-while ever",
+            "rota job submit wait --file jobs.ndjson",
+            "rota job submit --file jobs.ndjson --attempts 3",
+            "rota job submit --file jobs.ndjson --unique k",
+            "rota job cancel",
+            "rota job requeue no-id",
+            "rota job delete 018f0000-0000-7000-8000-000000000001 --all",
+            "rota job delete 018f0000-0000-7000-8000-000000000001 --type wait",
+            "rota job delete --all --status FAILED",
+            "rota job delete --older-than 7d --created-before 1000",
+            "rota node pause",
+            "rota node drain n --timeout 5s",
             "rota user set local:alice",
             "rota user create alice",
             "rota store",

@@ -3,10 +3,14 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rota_store_sqlite::durability::Durability;
 use serde::Deserialize;
 
+use crate::arguments;
 use crate::exit::{Exit, Failure};
 
 const DEFAULT_FILE: &str = "rota.toml";
@@ -14,14 +18,21 @@ const DEFAULT_DATA: &str = "./rota-data";
 const DEFAULT_LISTEN: &str = "127.0.0.1:7682";
 const DEFAULT_CAPACITY: u32 = 64;
 const MAX_CAPACITY: u32 = 10_000;
-const KEYS: [&str; 4] = ["data", "listen", "name", "capacity"];
+const DEFAULT_GRACE: Duration = Duration::from_secs(5);
+const MAX_GRACE: Duration = Duration::from_secs(60 * 60);
+/// What is lost with the power must stay little, and a disk cannot be asked more often than it answers.
+const WITHIN: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
+const KEYS: [&str; 7] = ["data", "listen", "name", "capacity", "node_control", "grace", "durability"];
 /// What the environment may say to any command of this program.
-const VARIABLES: [&str; 10] = [
+const VARIABLES: [&str; 13] = [
     "ROTA_CONFIG",
     "ROTA_DATA",
     "ROTA_LISTEN",
     "ROTA_NAME",
     "ROTA_CAPACITY",
+    "ROTA_NODE_CONTROL",
+    "ROTA_GRACE",
+    "ROTA_DURABILITY",
     "ROTA_BOOTSTRAP_KEY",
     "ROTA_URL",
     "ROTA_API_KEY",
@@ -44,6 +55,15 @@ pub(crate) struct UpArgs {
     /// How many jobs run at once [default: 64]
     #[arg(long, value_name = "N", env = "ROTA_CAPACITY")]
     pub(crate) capacity: Option<u32>,
+    /// Whether administrators may pause and drain this node [default: true]
+    #[arg(long, value_name = "true|false", env = "ROTA_NODE_CONTROL")]
+    pub(crate) node_control: Option<bool>,
+    /// How long running jobs may finish when this node stops or is drained [default: 5s]
+    #[arg(long, value_name = "SPAN", env = "ROTA_GRACE")]
+    pub(crate) grace: Option<String>,
+    /// When what is acknowledged is on disk: `disk` for before, 50ms for that much later at most [default: disk]
+    #[arg(long, value_name = "disk|SPAN", env = "ROTA_DURABILITY")]
+    pub(crate) durability: Option<String>,
     /// File with these settings [default: rota.toml, if it is there]
     #[arg(long, value_name = "FILE", env = "ROTA_CONFIG")]
     pub(crate) config: Option<PathBuf>,
@@ -76,6 +96,9 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) name: String,
     pub(crate) capacity: u32,
+    pub(crate) node_control: bool,
+    pub(crate) grace: Duration,
+    pub(crate) durability: Durability,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -84,6 +107,9 @@ struct File {
     listen: Option<String>,
     name: Option<String>,
     capacity: Option<u32>,
+    node_control: Option<bool>,
+    grace: Option<String>,
+    durability: Option<String>,
 }
 
 impl Config {
@@ -100,6 +126,12 @@ impl Config {
             })?,
             name: args.name.or(file.name).unwrap_or_else(machine_name),
             capacity: args.capacity.or(file.capacity).unwrap_or(DEFAULT_CAPACITY),
+            node_control: args.node_control.or(file.node_control).unwrap_or(true),
+            grace: args.grace.or(file.grace).map_or(Ok(DEFAULT_GRACE), |text| grace(&text))?,
+            durability: args
+                .durability
+                .or(file.durability)
+                .map_or(Ok(Durability::OnDisk), |text| durability(&text))?,
         };
         config.check()?;
         Ok(config)
@@ -116,6 +148,21 @@ impl Config {
         check.line("name", &self.name, 1..=rota_model::check::MAX_NAME_CHARS);
         check.finish().map_err(|invalid| refused(invalid.to_string()))
     }
+}
+
+fn grace(text: &str) -> Result<Duration, Failure> {
+    let span = arguments::span(text).ok().filter(|span| *span <= MAX_GRACE);
+    span.ok_or_else(|| refused(format!("grace must be a span from 0s to 1h, such as 5s; it is '{text}'")))
+}
+
+fn durability(text: &str) -> Result<Durability, Failure> {
+    if text == "disk" {
+        return Ok(Durability::OnDisk);
+    }
+    let span = arguments::span(text).ok().filter(|span| WITHIN.contains(span));
+    span.map(Durability::Within).ok_or_else(|| {
+        refused(format!("durability must be disk, or a span from 1ms to 10s such as 50ms; it is '{text}'"))
+    })
 }
 
 fn read_file(named: Option<&Path>) -> Result<File, Failure> {
@@ -204,6 +251,28 @@ mod tests {
         assert_eq!(parse_file("lisen = \"x\"").unwrap_err(), "unknown key 'lisen'; did you mean 'listen'?");
         let unknown = check_variables(["ROTA_LISTN".into()].into_iter()).unwrap_err();
         assert!(unknown.message.contains("did you mean ROTA_LISTEN?"), "{}", unknown.message);
+    }
+
+    #[test]
+    fn how_a_node_lives_and_ends_can_be_said() {
+        let config = read(UpArgs::default()).unwrap();
+        assert_eq!((config.node_control, config.grace), (true, Duration::from_secs(5)));
+        assert_eq!(config.durability, Durability::OnDisk);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rota.toml");
+        std::fs::write(&path, "node_control = false\ngrace = \"0s\"\ndurability = \"50ms\"\n").unwrap();
+        let config = read(UpArgs { config: Some(path), ..UpArgs::default() }).unwrap();
+        assert_eq!((config.node_control, config.grace), (false, Duration::ZERO));
+        assert_eq!(config.durability, Durability::Within(Duration::from_millis(50)));
+        for text in ["", "5", "2h", "long"] {
+            assert!(read(UpArgs { grace: Some(text.to_owned()), ..UpArgs::default() }).is_err(), "{text}");
+        }
+        for text in ["", "0ms", "11s", "disc"] {
+            assert!(
+                read(UpArgs { durability: Some(text.to_owned()), ..UpArgs::default() }).is_err(),
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -89,11 +89,19 @@ fn sentence_of(problem: &Problem) -> String {
 }
 
 fn with_fields(sentence: &str, errors: &[FieldError]) -> String {
-    let lines = errors.iter().map(|error| match error.pointer.as_str() {
-        "" => format!("\n  {}", error.detail),
-        pointer => format!("\n  {pointer}: {}", error.detail),
-    });
-    format!("{sentence}:{}", lines.collect::<String>())
+    format!("{sentence}:\n  {}", details(errors, "\n  "))
+}
+
+/// The fields at fault and what is wrong with each.
+pub(crate) fn details(errors: &[FieldError], separator: &str) -> String {
+    let details: Vec<_> = errors
+        .iter()
+        .map(|error| match error.pointer.as_str() {
+            "" => error.detail.clone(),
+            pointer => format!("{pointer}: {}", error.detail),
+        })
+        .collect();
+    details.join(separator)
 }
 
 #[cfg(test)]

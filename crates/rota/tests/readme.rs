@@ -1,5 +1,5 @@
-//! The README takes a person from a clone to a finished job: each of its commands is run here, as it stands there. Only
-//! the port is another, and `cargo run --release --` is the program that was built for this test.
+//! The README takes a person from a clone to a finished job, and a guide from there on: each of their commands is run here, as
+//! it stands there. Only the port is another, and `cargo run --release --` is the program that was built for this test.
 #![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 use std::fs;
@@ -9,14 +9,16 @@ use std::process::{Command, Stdio};
 use rota_testkit::process::{Home, Rota};
 
 const README: &str = include_str!("../../../README.md");
+const JOBS_AND_NODES: &str = include_str!("../../../docs/guides/jobs-and-nodes.md");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rota");
 
-/// The `sh` blocks, in order.
-fn blocks() -> Vec<String> {
+/// The blocks of a language, in order.
+fn blocks(text: &str, language: &str) -> Vec<String> {
     let mut blocks = Vec::new();
-    let mut lines = README.lines();
+    let mut lines = text.lines();
+    let fence = format!("```{language}");
     while let Some(line) = lines.next() {
-        if line.starts_with("```sh") {
+        if line == fence {
             blocks.push(lines.by_ref().take_while(|line| *line != "```").collect::<Vec<_>>().join("\n"));
         }
     }
@@ -48,11 +50,22 @@ fn shell(home: &Home, script: &str) -> Command {
     shell
 }
 
+/// Runs blocks as one script, and gives what it said.
+fn run(home: &Home, rota: &Rota, blocks: &[String]) -> String {
+    let address = rota.url.trim_start_matches("http://");
+    let script = blocks.join("\n").replace("127.0.0.1:7682", address);
+    let output = shell(home, &script).output().unwrap();
+    let (said, complained) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{script}\n--- said:\n{said}\n--- complained:\n{complained}");
+    said.into_owned()
+}
+
 #[test]
 fn every_command_of_the_readme_works() {
     let home = Home::new(PROGRAM);
     lay_out(home.path());
-    let blocks = blocks();
+    let blocks = blocks(README, "sh");
     let (start, rest) = blocks.split_first().unwrap();
     assert_eq!(start, "cargo run --release -- up");
     assert!(rest.len() >= 4, "{rest:?}");
@@ -62,12 +75,7 @@ fn every_command_of_the_readme_works() {
         up
     });
     assert!(rota.banner.contains("#signin="), "{}", rota.banner);
-    let address = rota.url.trim_start_matches("http://");
-    let script = rest.join("\n").replace("127.0.0.1:7682", address);
-    let output = shell(&home, &script).output().unwrap();
-    let (said, complained) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{script}\n--- said:\n{said}\n--- complained:\n{complained}");
+    let said = run(&home, &rota, rest);
     for expected in [
         "\"waitedMillis\": 200",
         "pong",
@@ -77,6 +85,30 @@ fn every_command_of_the_readme_works() {
         "local:admin",
         "\"sound\": true",
         "\"fileBytes\": ",
+    ] {
+        assert!(said.contains(expected), "{expected} is missing in:\n{said}");
+    }
+}
+
+#[test]
+fn every_command_of_the_guide_to_jobs_and_nodes_works() {
+    let home = Home::new(PROGRAM);
+    lay_out(home.path());
+    fs::write(home.path().join("rota.toml"), blocks(JOBS_AND_NODES, "toml").join("\n")).unwrap();
+    let rota = home.up();
+    let mut script = blocks(JOBS_AND_NODES, "sh");
+    assert!(script.len() >= 8, "{script:?}");
+    script.insert(0, "PATH=\"$PWD/target/release:$PATH\"".to_owned());
+    let said = run(&home, &rota, &script);
+    for expected in [
+        "\"idempotencyKey\": \"order-4711\"",
+        "\"accepted\": 3",
+        "no type 'no-such-type' is known",
+        "\"waitedMillis\": 50",
+        "\"cancelled\": \"by a person\"",
+        "\"deleted\": 1",
+        "\"wanted\": \"PAUSE\"",
+        "\"wanted\": \"DRAIN\"",
     ] {
         assert!(said.contains(expected), "{expected} is missing in:\n{said}");
     }

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use rota_testkit::process::{Home, KEY};
+use rota_testkit::process::{Home, KEY, Rota};
 use serde_json::Value;
 
 fn home() -> Home {
@@ -177,15 +177,22 @@ fn listen(url: &str) -> impl Read + use<> {
     lines
 }
 
+fn up_with_grace(home: &Home, grace: &str) -> Rota {
+    let mut up = home.command();
+    up.args(["up", "--listen", "127.0.0.1:0", "--grace", grace, "--data"]).arg(home.data());
+    up.env("ROTA_BOOTSTRAP_KEY", KEY).stderr(std::fs::File::create(home.path().join("said")).unwrap());
+    Rota::start(up)
+}
+
 #[test]
 fn ctrl_c_stops_it_within_a_second_and_a_running_job_is_given_back() {
     let home = home();
-    let rota = home.up();
+    let rota = up_with_grace(&home, "300ms");
     let job = json(&home.run(&["job", "submit", "wait", "--payload", r#"{"millis": 600000}"#]));
     let id = job["jobId"].as_str().unwrap().to_owned();
     while json(&home.run(&["job", "show", &id]))["status"] != "STARTED" {}
     let mut waiting = home.command();
-    let mut waiting = waiting.args(["job", "show", &id, "--wait"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut waiting = waiting.args(["job", "wait", &id]).stdout(Stdio::null()).spawn().unwrap();
     let mut listening = listen(&rota.url);
     let (status, took) = rota.interrupt();
     waiting.kill().unwrap();
@@ -202,12 +209,30 @@ fn ctrl_c_stops_it_within_a_second_and_a_running_job_is_given_back() {
 }
 
 #[test]
+fn a_running_job_may_finish_when_rota_stops() {
+    let home = home();
+    let rota = up_with_grace(&home, "30s");
+    let job = json(&home.run(&["job", "submit", "wait", "--payload", r#"{"millis": 1500}"#]));
+    let id = job["jobId"].as_str().unwrap().to_owned();
+    while json(&home.run(&["job", "show", &id]))["status"] != "STARTED" {}
+    let (status, took) = rota.interrupt();
+    assert!(status.success() && took < Duration::from_secs(20), "{status} {took:?}");
+    let said = std::fs::read_to_string(home.path().join("said")).unwrap();
+    assert!(said.contains("press Ctrl-C again to stop at once"), "{said}");
+    let rota = home.up();
+    let mut show = home.command();
+    let job =
+        json(&show.env("ROTA_API_KEY", KEY).args(["job", "show", &id, "--url", &rota.url]).output().unwrap());
+    assert_eq!((&job["status"], &job["epoch"]), (&"SUCCESSFUL".into(), &1.into()), "{job}");
+}
+
+#[test]
 fn the_key_is_shown_once_and_kept_for_the_command_line_alone() {
     let home = home();
     let start = || {
         let mut command = home.command();
         command.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(home.data());
-        rota_testkit::process::Rota::start(command)
+        Rota::start(command)
     };
     let first = start();
     let key = first.banner.split_whitespace().find(|word| word.starts_with("rota_")).unwrap().to_owned();

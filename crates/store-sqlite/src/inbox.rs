@@ -34,7 +34,9 @@ pub(crate) enum Request {
 /// Writes that come while the first of them are being applied: their caller makes them ready, one part after the other,
 /// without waiting for anything in between.
 pub(crate) struct Batch {
-    pub(crate) parts: Receiver<Vec<Prepared>>,
+    pub(crate) first: Vec<Prepared>,
+    /// Most have no more than the first.
+    pub(crate) rest: Option<Receiver<Vec<Prepared>>>,
     pub(crate) count: usize,
     /// Whether all of it is of collections that are declared so.
     pub(crate) is_urgent: bool,
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
 
     fn write(count: usize, is_urgent: bool) -> Request {
-        Request::Write(Batch { parts: mpsc::channel().1, count, is_urgent }, oneshot::channel().0)
+        Request::Write(Batch { first: Vec::new(), rest: None, count, is_urgent }, oneshot::channel().0)
     }
 
     fn weights(inbox: &mut Inbox) -> Vec<usize> {

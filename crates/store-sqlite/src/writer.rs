@@ -75,19 +75,17 @@ impl Writer {
 
     /// Makes writes ready and hands them over, some at a time: while the first are applied, the others are made ready.
     pub(crate) fn write(&self, batch: Vec<Write>) -> Result<Pending<Vec<Written>>, StoreError> {
-        let (sender, parts) = mpsc::channel();
         let count = batch.len();
         let is_urgent = count > 0 && batch.iter().all(|write| write.key().collection.urgent);
         let mut walkers = Walkers::default();
-        let mut rest = batch.into_iter().map(|write| Prepared::of(write, &mut walkers));
-        // A writer that has ended hears neither this nor the request, which says so.
-        let _ = sender.send(rest.by_ref().take(PART).collect::<Vec<_>>());
-        let sender = (count > PART).then_some(sender);
-        let pending = self.ask("write", |reply| Request::Write(Batch { parts, count, is_urgent }, reply))?;
-        if let Some(sender) = sender {
-            while rest.len() > 0 {
-                let _ = sender.send(rest.by_ref().take(PART).collect::<Vec<_>>());
-            }
+        let mut prepared = batch.into_iter().map(|write| Prepared::of(write, &mut walkers));
+        let first = prepared.by_ref().take(PART).collect();
+        let (sender, rest) = (count > PART).then(mpsc::channel).unzip();
+        let batch = Batch { first, rest, count, is_urgent };
+        let pending = self.ask("write", |reply| Request::Write(batch, reply))?;
+        while let Some(sender) = sender.as_ref().filter(|_| prepared.len() > 0) {
+            // A writer that has ended hears neither this nor the request, which says so.
+            let _ = sender.send(prepared.by_ref().take(PART).collect::<Vec<_>>());
         }
         Ok(pending)
     }
@@ -222,7 +220,7 @@ fn apply(request: Request, commit: &mut Commit<'_>) -> Option<Answer> {
 
 fn write(batch: Batch, commit: &mut Commit<'_>) -> Result<Vec<Written>, StoreError> {
     let mut answers = Vec::with_capacity(batch.count);
-    for part in batch.parts {
+    for part in std::iter::once(batch.first).chain(batch.rest.into_iter().flatten()) {
         commit.write(part, &mut answers).map_err(unavailable("write"))?;
     }
     if answers.len() < batch.count {

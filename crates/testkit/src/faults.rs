@@ -15,13 +15,17 @@
 //! runtime of one thread the same fates give the same run.
 //!
 //! - [`fate`]: what may happen; one fate that is calm, and one that throws dice from a seed
+//! - [`weather`]: a fate that changes: rough, calm, or cut off from the store
+//! - [`caller`]: who made a call, for those below who take down what became of it
 //! - [`truth`]: the store that is right, and what it held a while ago in [`past`]
 //! - [`relay`]: how hints go astray
 
+pub mod caller;
 pub mod fate;
 mod past;
 mod relay;
 pub mod truth;
+pub mod weather;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,6 +41,7 @@ use tokio::time::sleep;
 
 pub use fate::{Call, Calm, Effect, Fate, Lot, RandomFate, Rates};
 pub use truth::Truth;
+pub use weather::{Sky, Weather};
 
 use relay::Relays;
 
@@ -65,6 +70,7 @@ impl FaultyStore {
         act: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         let unknown = || Err(StoreError::unknown(what, "the answer was lost"));
+        let act = caller::named(act);
         if let Effect::Late(span) = lot.effect {
             tokio::spawn(async move {
                 wait(lot.before + lot.after + span).await;

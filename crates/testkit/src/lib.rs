@@ -2,6 +2,7 @@
 //!
 //! - [`contract`]: one suite for every store
 //! - [`faults`]: a store to which things happen, for the simulator
+//! - [`simulation`]: the real engine in a world where things go wrong
 //! - [`surroundings`]: a clock that the test moves, and chance that repeats itself
 //! - [`process`]: the real program as a child process
 #![expect(
@@ -15,4 +16,5 @@
 pub mod contract;
 pub mod faults;
 pub mod process;
+pub mod simulation;
 pub mod surroundings;

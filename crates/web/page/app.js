@@ -55,8 +55,9 @@ class Rows {
   #units = new Map();
   #hasShown = false;
 
-  constructor(behind, template, view) {
-    Object.assign(this, { behind, template, view });
+  /** `act` does what a button in a row says; `mayAct` tells whether there are buttons at all. */
+  constructor(behind, template, view, mayAct, act) {
+    Object.assign(this, { behind, template, view, mayAct, act });
   }
 
   show(docs) {
@@ -100,6 +101,8 @@ class Rows {
     unit.dataset.status = this.view.status(doc);
     paintAll(unit, "field", this.view.cells(doc));
     if (this.isOpen(key)) paintAll(unit, "detail", this.view.details(doc));
+    const actions = this.mayAct() ? this.view.actions(doc) : [];
+    for (const button of unit.querySelectorAll("[data-action]")) button.hidden = !actions.includes(button.dataset.action);
     return unit;
   }
 
@@ -114,8 +117,18 @@ class Rows {
         if (!isCopying(unit, event)) this.#toggle(unit, toggle);
       });
     }
+    for (const button of unit.querySelectorAll("[data-action]")) {
+      button.addEventListener("click", () => this.#press(button, unit));
+    }
     this.#units.set(key, unit);
     return unit;
+  }
+
+  /** A button that was pressed is pressed no second time while its answer is on its way. */
+  async #press(button, unit) {
+    button.disabled = true;
+    await this.act(button.dataset.action, unit.doc);
+    button.disabled = false;
   }
 
   #toggle(unit, toggle) {
@@ -129,9 +142,10 @@ class Rows {
 // --- The board: nodes and jobs, followed while somebody looks -------------------------------------------------------
 
 const divider = element("older-row").content.firstElementChild;
-const nodeRows = new Rows(document.querySelector(".nodes thead"), element("node-row"), nodeView);
-const jobRows = new Rows(document.querySelector(".jobs thead"), element("job-row"), jobView);
-const olderRows = new Rows(divider, element("job-row"), { ...jobView, mark: () => undefined });
+const nodeRows = new Rows(document.querySelector(".nodes thead"), element("node-row"), nodeView, () => true, tellNode);
+const jobRows = new Rows(document.querySelector(".jobs thead"), element("job-row"), jobView, mayChangeJobs, changeJob);
+const olderView = { ...jobView, mark: () => undefined };
+const olderRows = new Rows(divider, element("job-row"), olderView, mayChangeJobs, changeJob);
 
 let session; // what the sign-in answered
 let domain; // the name of the one that is shown
@@ -216,6 +230,35 @@ async function loadOlder() {
   } catch (problem) {
     if (!signal.aborted) cope("older", problem);
   }
+}
+
+/** Only administrators of the installation see nodes at all; so who sees one may tell it what to do. */
+async function tellNode(wish, node) {
+  const question = `Drain ${node.name}? It begins nothing new and gives back what it does not finish.`;
+  if (wish === "drain" && !confirm(question)) return;
+  await attempt((signal) => nodes.tell(wish, node, signal), showNodes);
+}
+
+function mayChangeJobs() {
+  const role = session?.domains.find(({ name }) => name === domain)?.role;
+  return role === "operator" || role === "admin";
+}
+
+async function changeJob(action, job) {
+  if (action === "delete" && !confirm(`Delete job ${job.jobNumber}, ${job.jobName}, with its record?`)) return;
+  await attempt((signal) => jobs.change(action, job, signal), showJobs);
+}
+
+/** Does what a person asked for, shows what came of it, and says what went wrong. */
+async function attempt(task, show) {
+  const { signal } = watch;
+  try {
+    await task(signal);
+    complain("action");
+  } catch (problem) {
+    if (!signal.aborted) cope("action", problem);
+  }
+  if (!signal.aborted) show();
 }
 
 function showNodes() {

@@ -13,6 +13,8 @@ export class JobList {
   #live = new Map();
   /** What "Load older" brought, and what left the newest since; not followed. */
   #older = new Map();
+  /** What was deleted here: the stream may still be on its way with word of it. */
+  #gone = new Set();
   /** When the stream last told of a job, counted in what it told. */
   #heardAt = new Map();
   #heardCount = 0;
@@ -56,7 +58,21 @@ export class JobList {
     this.#keepNewest();
   }
 
+  /** Does `cancel`, `requeue` or `delete` to a job, and takes over what Rota answers. */
+  async change(action, { jobId }, signal) {
+    const path = `${this.#path()}/${jobId}`;
+    try {
+      if (action !== "delete") return this.apply(await request("POST", `${path}/${action}`, { signal }));
+      await request("DELETE", path, { signal });
+      this.#forget(jobId);
+    } catch (problem) {
+      if (problem.status === 404) this.#forget(jobId); // somebody else deleted it
+      throw problem;
+    }
+  }
+
   apply(job) {
+    if (this.#gone.has(job.jobId)) return;
     this.#heardAt.set(job.jobId, ++this.#heardCount);
     this.#put(job);
     this.#keepNewest();
@@ -76,9 +92,18 @@ export class JobList {
     return [...this.#older.values()].sort(newestFirst);
   }
 
+  #path() {
+    return `/domains/${encodeURIComponent(this.#domain)}/jobs`;
+  }
+
   #page(signal, query) {
     const search = new URLSearchParams({ limit: PAGE_SIZE, ...query });
-    return request("GET", `/domains/${encodeURIComponent(this.#domain)}/jobs?${search}`, { signal });
+    return request("GET", `${this.#path()}?${search}`, { signal });
+  }
+
+  #forget(jobId) {
+    this.#gone.add(jobId);
+    for (const known of [this.#live, this.#older, this.#heardAt]) known.delete(jobId);
   }
 
   #replace(page, askedAt) {
@@ -86,7 +111,8 @@ export class JobList {
     const last = page.next && page.items.at(-1);
     const stays = (job) =>
       this.#heardAt.get(job.jobId) > askedAt || (last && newestFirst(last, job) < 0 && this.#outlives(job));
-    this.#live = new Map(page.items.map((job) => [job.jobId, job]));
+    const there = page.items.filter((job) => !this.#gone.has(job.jobId));
+    this.#live = new Map(there.map((job) => [job.jobId, job]));
     for (const job of before.values()) {
       if (this.#live.has(job.jobId) || stays(job)) this.#put(job);
     }
@@ -139,6 +165,9 @@ export const jobView = {
     id: job.jobId,
     node: job.ownerNode ?? "–",
     priority: String(job.priority ?? "–"),
+    attempt: `${job.attempt ?? 1} of ${job.attempts ?? 1}`,
+    section: String(job.section ?? "–"),
+    unique: job.unique ? `${job.unique.key} while ${job.unique.while}` : "–",
     created: { at: job.metadata.createdAt },
     started: job.startedAt ? { at: job.startedAt } : "–",
     finished: job.finishedAt ? { at: job.finishedAt } : "–",
@@ -146,6 +175,11 @@ export const jobView = {
     result: pretty(job.result, "None yet"),
     history: pretty(job.history, "Nothing before its present state"),
   }),
+  /** What can be done to it now. */
+  actions: ({ status }) => {
+    if (status === "STARTED") return ["cancel"];
+    return status === "QUEUED" ? ["cancel", "delete"] : ["requeue", "delete"];
+  },
 };
 
 function took({ status, startedAt, finishedAt, runAt }) {

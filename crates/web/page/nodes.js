@@ -18,6 +18,11 @@ export class NodeList {
     this.#nodes.set(node.id, node);
   }
 
+  /** Tells a node to `pause`, `resume` or `drain`, and takes over what Rota answers. */
+  async tell(wish, { id }, signal) {
+    this.apply(await request("POST", `/nodes/${id}/${wish}`, { signal }));
+  }
+
   /** Those that live first, each group by name. */
   ordered() {
     return [...this.#nodes.values()].sort((a, b) => isGone(a) - isGone(b) || byName(a, b));
@@ -46,16 +51,30 @@ export const nodeView = {
   key: (node) => node.id,
   status: (node) => node.status,
   /** What is worth a highlight when it changes; heartbeats and load are not. */
-  mark: (node) => [node.status, node.version, node.sections?.length].join(),
+  mark: (node) => [node.status, node.wanted, node.version, node.sections?.length].join(),
   cells: (node) => ({
     name: node.name,
     status: statusWord(node.status),
+    wanted: wantedWord(node),
     running: load(node),
+    rank: isGone(node) || node.wanted ? "–" : String(node.jobQueueSection),
     sections: isGone(node) ? "–" : String(node.sections?.length ?? 0),
     seen: isGone(node) ? { age: node.lastSeenAt } : { age: node.lastSeenAt, lateAfterMs: LATE_AFTER_MS },
     version: node.version ?? "–",
   }),
+  /** What can be wanted of it now. */
+  actions: (node) => {
+    if (isGone(node) || node.controllable === false) return [];
+    if (!node.wanted) return ["pause", "drain"];
+    return node.wanted === "PAUSE" ? ["resume", "drain"] : ["resume"];
+  },
 };
+
+function wantedWord({ wanted, status, running = 0 }) {
+  if (!wanted || status === "TERMINATED") return "";
+  if (wanted === "PAUSE") return "paused";
+  return running > 0 ? "draining" : "drained";
+}
 
 function load({ status, running = 0, capacity }) {
   if (status === "TERMINATED" || !capacity) return "–";

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
 };
@@ -19,10 +20,17 @@ pub fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(ping::ping))
         .routes(routes!(session::show, session::sign_in, session::sign_out))
         .routes(routes!(jobs::list, jobs::submit))
-        .routes(routes!(jobs::show))
+        .routes(routes!(jobs::batch::submit_batch))
+        .routes(routes!(jobs::changes::delete_matching))
+        .routes(routes!(jobs::show, jobs::changes::delete))
+        .routes(routes!(jobs::changes::cancel))
+        .routes(routes!(jobs::changes::requeue))
         .routes(routes!(events::of_domain))
         .routes(routes!(events::of_installation))
         .routes(routes!(nodes::list))
+        .routes(routes!(nodes::pause))
+        .routes(routes!(nodes::resume))
+        .routes(routes!(nodes::drain))
         .routes(routes!(domains::list, domains::create))
         .routes(routes!(users::list, users::create))
         .routes(routes!(users::show, users::set, users::delete))
@@ -38,6 +46,7 @@ pub fn document() -> OpenApi {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
         for operation in operations.into_iter().flatten() {
             operation.security = operation.security.take().map(or_by_session);
+            operation.operation_id = name(operation);
         }
     }
     let components = document.components.get_or_insert_default();
@@ -45,6 +54,12 @@ pub fn document() -> OpenApi {
     let cookie = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(SESSION_COOKIE)));
     components.add_security_scheme("session", cookie);
     document
+}
+
+/// Handlers of different nouns have the same verbs; for the contract they need names of their own.
+fn name(operation: &Operation) -> Option<String> {
+    let noun = operation.tags.as_ref()?.first()?;
+    Some(format!("{noun}_{}", operation.operation_id.as_ref()?))
 }
 
 /// What a key may do, the session of a browser may do too.

@@ -1,11 +1,11 @@
 //! Requests, read and checked. What cannot be read or is refused becomes a [`Problem`], with the field at fault.
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use rota_model::check::{Invalid, MAX_BODY_BYTES, escape};
-use rota_model::json_text::{self, FaultKind, JsonFault};
+use rota_model::json_text::{FaultKind, JsonFault};
 use rota_model::object_only::object_only;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -19,16 +19,34 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        must_be_json(request.headers())?;
-        let bytes =
-            Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
-                StatusCode::PAYLOAD_TOO_LARGE => {
-                    Problem::new(Kind::TOO_LARGE, format!("a body may have {MAX_BODY_BYTES} bytes at most"))
-                }
-                _ => Problem::new(Kind::UNREADABLE, "the body ended too early"),
-            })?;
-        decode(&bytes).map(JsonBody)
+        decode(&json_text(request, state, MAX_BODY_BYTES).await?).map(JsonBody)
     }
+}
+
+/// The text of a JSON body, for a route that reads it by itself and takes more than others.
+pub struct JsonText<const MAX_BYTES: usize>(pub Bytes);
+
+impl<S: Send + Sync, const MAX_BYTES: usize> FromRequest<S> for JsonText<MAX_BYTES> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        json_text(request, state, MAX_BYTES).await.map(JsonText)
+    }
+}
+
+async fn json_text<S: Send + Sync>(
+    mut request: Request,
+    state: &S,
+    max_bytes: usize,
+) -> Result<Bytes, Problem> {
+    must_be_json(request.headers())?;
+    DefaultBodyLimit::max(max_bytes).apply(&mut request);
+    Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Problem::new(Kind::TOO_LARGE, format!("this body may have {max_bytes} bytes at most"))
+        }
+        _ => Problem::new(Kind::UNREADABLE, "the body ended too early"),
+    })
 }
 
 fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
@@ -40,8 +58,9 @@ fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Kind::MEDIA_TYPE, "send the body with the header Content-Type: application/json"))
 }
 
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let value = json_text::parse(bytes)?;
+/// A text of a known shape, with the field at fault where it has another.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let value = rota_model::json_text::parse(bytes)?;
     let mut track = serde_path_to_error::Track::new();
     let read = object_only(serde_path_to_error::Deserializer::new(value, &mut track));
     read.map_err(|error: serde_json::Error| Invalid::one(pointer(&track.path()), error.to_string()).into())

@@ -4,8 +4,10 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use rota_engine::desk::SubmitError;
+use rota_engine::desk::{ChangeError, SubmitError};
+use rota_engine::fleet::FleetError;
 use rota_model::check::{FieldError, Invalid};
+use rota_model::job::Refusal;
 use rota_store::StoreError;
 use serde::Serialize;
 
@@ -75,6 +77,11 @@ impl Problem {
     pub fn not_found(what: &str) -> Self {
         Self::new(Kind::NOT_FOUND, format!("there is no such {what}, or it is not yours to see"))
     }
+
+    /// Somebody else wrote since the caller looked.
+    pub fn changed() -> Self {
+        Self::new(Kind::CHANGED, "the document changed since you read it: read it again and decide anew")
+    }
 }
 
 impl From<Invalid> for Problem {
@@ -114,6 +121,43 @@ impl From<SubmitError> for Problem {
             SubmitError::KeyReused(_) | SubmitError::Deleted(_) => {
                 Problem::new(Kind::CONFLICT, format!("{error}; use a new key"))
             }
+        }
+    }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        let conflict = |detail: String| Problem::new(Kind::CONFLICT, detail);
+        match error {
+            ChangeError::Missing => Problem::not_found("job"),
+            ChangeError::Changed => Problem::changed(),
+            ChangeError::Refused(Refusal::Illegal(step)) => conflict(format!(
+                "the job is {}: only what waits or runs can be cancelled, and only what has ended requeued",
+                step.from
+            )),
+            ChangeError::Refused(refusal) => conflict(format!("{refusal}; look again")),
+            ChangeError::Running => {
+                conflict("the job is running: cancel it first, then delete it".to_owned())
+            }
+            ChangeError::KeyMoved(other) => conflict(format!(
+                "its unique key belongs to job {other} by now: submit it anew instead, which finds that job or makes another"
+            )),
+            ChangeError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<FleetError> for Problem {
+    fn from(error: FleetError) -> Self {
+        match error {
+            FleetError::Missing => Problem::not_found("node"),
+            FleetError::Terminated => {
+                Problem::new(Kind::CONFLICT, format!("{error}; `GET /api/v1/nodes` shows who does"))
+            }
+            FleetError::Forbidden => {
+                Problem::new(Kind::FORBIDDEN, format!("{error}: see its setting node_control"))
+            }
+            FleetError::Store(error) => error.into(),
         }
     }
 }

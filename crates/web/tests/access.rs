@@ -30,10 +30,18 @@ const EXPECTED: &[(&str, &str, Open)] = &[
     ("POST", "/api/v1/domains", Open::ToInstallation),
     ("GET", "/api/v1/domains/{domain}/jobs", Open::InDomain(Role::Viewer)),
     ("POST", "/api/v1/domains/{domain}/jobs", Open::InDomain(Role::Operator)),
+    ("POST", "/api/v1/domains/{domain}/jobs/batch", Open::InDomain(Role::Operator)),
+    ("POST", "/api/v1/domains/{domain}/jobs/delete", Open::InDomain(Role::Operator)),
     ("GET", "/api/v1/domains/{domain}/jobs/{jobId}", Open::InDomain(Role::Viewer)),
+    ("DELETE", "/api/v1/domains/{domain}/jobs/{jobId}", Open::InDomain(Role::Operator)),
+    ("POST", "/api/v1/domains/{domain}/jobs/{jobId}/cancel", Open::InDomain(Role::Operator)),
+    ("POST", "/api/v1/domains/{domain}/jobs/{jobId}/requeue", Open::InDomain(Role::Operator)),
     ("GET", "/api/v1/domains/{domain}/events", Open::InDomain(Role::Viewer)),
     ("GET", "/api/v1/events", Open::ToInstallation),
     ("GET", "/api/v1/nodes", Open::ToInstallation),
+    ("POST", "/api/v1/nodes/{id}/pause", Open::ToInstallation),
+    ("POST", "/api/v1/nodes/{id}/resume", Open::ToInstallation),
+    ("POST", "/api/v1/nodes/{id}/drain", Open::ToInstallation),
     ("GET", "/api/v1/users", Open::ToInstallation),
     ("POST", "/api/v1/users", Open::ToInstallation),
     ("GET", "/api/v1/users/{id}", Open::ToInstallation),
@@ -170,6 +178,13 @@ async fn what_is_permitted_works_and_another_domains_ids_are_not_there() {
     assert_eq!(seen.status, 200);
     let hidden = stage.call("GET", &format!("/api/v1/domains/blue/jobs/{id}"), Some(&vera), None).await;
     assert_eq!(hidden.status, 404);
+    for (method, verb) in [("POST", "/cancel"), ("POST", "/requeue"), ("DELETE", "")] {
+        let path = format!("/api/v1/domains/blue/jobs/{id}{verb}");
+        assert_eq!(stage.call(method, &path, Some(KEY), None).await.status, 404, "{path}");
+    }
+    let path = "/api/v1/domains/blue/jobs/delete";
+    let deleted = stage.call("POST", path, Some(KEY), Some(json!({"all": true}))).await;
+    assert_eq!(deleted.body, json!({"deleted": 0}), "each domain has its own");
     let none = stage.call("GET", "/api/v1/domains/blue/jobs", Some(&vera), None).await;
     assert_eq!(none.body["items"], json!([]));
     let domains = stage.call("GET", "/api/v1/domains", Some(&vera), None).await;

@@ -23,3 +23,16 @@ fn every_kind_of_problem_is_documented() {
     }
     assert_eq!(documented.lines().filter(|line| line.starts_with("| `")).count(), Kind::ALL.len());
 }
+
+/// Programs that are made from the contract call a route by its name.
+#[test]
+fn every_route_has_a_name_of_its_own() {
+    let contract = serde_json::to_value(rota_web::contract::document()).unwrap();
+    let operations =
+        contract["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
+    let mut names: Vec<_> = operations.map(|operation| operation["operationId"].as_str().unwrap()).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count, "{names:?}");
+}

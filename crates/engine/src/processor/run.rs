@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use rota_model::Extra;
-use rota_model::job::{Job, JobStatus, Progress, Retry};
+use rota_model::ids::NodeId;
+use rota_model::job::{Job, JobStatus, Progress, Refusal, Retry};
 use rota_model::log::Level;
+use rota_model::time::UnixMillis;
 use rota_store::Versioned;
 use rota_store::repository::Saved;
 use serde_json::{Map, Value};
@@ -34,6 +36,35 @@ enum Outcome {
     Expired,
     /// It was stopped by us.
     Stopped(Stop),
+}
+
+impl Outcome {
+    /// What becomes of the job that was held under this epoch. `chance`, from 0 to 1, spreads those that failed together.
+    fn write(
+        &self,
+        job: &mut Job,
+        epoch: u64,
+        chance: f64,
+        now: UnixMillis,
+        node: NodeId,
+    ) -> Result<(), Refusal> {
+        match self {
+            Outcome::Stopped(_) => job.release(epoch, now, node),
+            Outcome::Expired => job.expire_held(epoch, now, node),
+            Outcome::TimedOut => {
+                job.time_out(epoch, job.next_attempt(Retry::Backoff, chance, now), now, node)
+            }
+            Outcome::Ended(Ok(result)) => job.succeed(epoch, result.clone(), now, node),
+            Outcome::Ended(Err(error)) => {
+                let retry = match error {
+                    HandlerError::Failed(_) | HandlerError::Stopped => Retry::Backoff,
+                    HandlerError::Fatal(_) => Retry::Never,
+                    HandlerError::RetryAt { at, .. } => Retry::At(*at),
+                };
+                job.fail(epoch, &error.to_string(), job.next_attempt(retry, chance, now), now, node)
+            }
+        }
+    }
 }
 
 /// What a handler said, until somebody writes it down.
@@ -76,38 +107,10 @@ impl Processor {
         let outcome = self.run_handler(&job, &brake).await;
         self.hands().ended(id, epoch);
         self.slot_freed.notify_one();
-        let job = job.into_inner();
-        let (node, chance) = (self.node(), self.surroundings.chance());
-        match outcome {
-            Outcome::Stopped(Stop::NotOurs | Stop::LeaseOver) => {}
-            Outcome::Stopped(Stop::Release) => {
-                self.settle(job, epoch, |job, epoch, now| job.release(epoch, now, node)).await;
-            }
-            Outcome::Expired => {
-                self.settle(job, epoch, |job, epoch, now| job.expire_held(epoch, now, node)).await;
-            }
-            Outcome::TimedOut => {
-                self.settle(job, epoch, |job, epoch, now| {
-                    job.time_out(epoch, job.next_attempt(Retry::Backoff, chance, now), now, node)
-                })
-                .await;
-            }
-            Outcome::Ended(Ok(result)) => {
-                self.settle(job, epoch, |job, epoch, now| job.succeed(epoch, result.clone(), now, node))
-                    .await;
-            }
-            Outcome::Ended(Err(error)) => {
-                let retry = match &error {
-                    HandlerError::Failed(_) | HandlerError::Stopped => Retry::Backoff,
-                    HandlerError::Fatal(_) => Retry::Never,
-                    HandlerError::RetryAt { at, .. } => Retry::At(*at),
-                };
-                let why = error.to_string();
-                self.settle(job, epoch, |job, epoch, now| {
-                    job.fail(epoch, &why, job.next_attempt(retry, chance, now), now, node)
-                })
-                .await;
-            }
+        if !matches!(outcome, Outcome::Stopped(Stop::NotOurs | Stop::LeaseOver)) {
+            let (node, chance) = (self.node(), self.surroundings.chance());
+            let change = |job: &mut Job, epoch, now| outcome.write(job, epoch, chance, now, node);
+            self.settle(job.into_inner(), epoch, change).await;
         }
         self.let_go(id, epoch);
     }
@@ -223,7 +226,7 @@ impl Processor {
         }
     }
 
-    pub(super) fn node(&self) -> rota_model::ids::NodeId {
+    pub(super) fn node(&self) -> NodeId {
         self.hands().holder.node
     }
 }

@@ -30,7 +30,7 @@ impl Processor {
         loop {
             match self.try_settle(&job, epoch, &change, &mut meant).await {
                 Ok(Settled::Written(after)) => return self.was_settled(&after),
-                Ok(Settled::Refused(_)) if is_what_was_meant(&job.document, meant.as_ref()) => {
+                Ok(Settled::Refused(_)) if is_what_was_meant(&job.document, meant.as_deref()) => {
                     return self.was_settled(&job.document);
                 }
                 Ok(Settled::Refused(refusal)) => {
@@ -57,9 +57,9 @@ impl Processor {
         job: &Versioned<Job>,
         epoch: u64,
         change: &impl Fn(&mut Job, u64, UnixMillis) -> Result<(), Refusal>,
-        meant: &mut Option<Job>,
+        meant: &mut Option<Box<Job>>,
     ) -> Result<Settled, StoreError> {
-        let mut after = job.document.clone();
+        let mut after = Box::new(job.document.clone());
         let flawed = self.surroundings.has(Flaw::SettlesWithoutEpoch);
         let epoch = if flawed { after.epoch } else { epoch };
         if let Err(refusal) = change(&mut after, epoch, self.surroundings.now()) {
@@ -70,7 +70,7 @@ impl Processor {
             *meant = Some(after.clone());
         }
         Ok(match saved? {
-            Saved::Applied(_) => Settled::Written(Box::new(after)),
+            Saved::Applied(_) => Settled::Written(after),
             Saved::Overtaken => Settled::Overtaken,
         })
     }

@@ -12,7 +12,7 @@ use crate::ids::{JobId, NodeId};
 use crate::job::{Job, JobInput, JobStatus, Reserved, Unique, section_of};
 use crate::job_type::{MAX_ATTEMPTS, MAX_TIMEOUT_MS};
 use crate::metadata::Metadata;
-use crate::object_only::object_only;
+use crate::object_only::{object_only, optional_object};
 use crate::time::UnixMillis;
 
 pub const DEFAULT_PRIORITY: u8 = 5;
@@ -53,7 +53,7 @@ pub struct NewJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<UnixMillis>,
     /// Keeps others like it away: a twin is answered with the job that is there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_object")]
     pub unique: Option<Unique>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,

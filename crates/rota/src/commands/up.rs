@@ -32,7 +32,7 @@ pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
     let listener = listen(&config).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
     let holder = Holder::take(&config.data, &who(&address, &surroundings))?;
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&config.data, holder)?);
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open_with(&config.data, holder, config.durability)?);
 
     let stop = CancellationToken::new();
     let address = display_address(address);
@@ -50,6 +50,7 @@ pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
     }
 
     let parts = TaskTracker::new();
+    let desk = Arc::clone(&started.node.desk);
     let node = parts.spawn(started.node.run(stop.clone()));
     let web = parts.spawn(rota_web::server::serve(listener, started.app));
     parts.close();
@@ -61,17 +62,25 @@ pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
     };
     stop.cancel();
     end_at_the_second_signal();
-    let in_time = tokio::time::timeout(STOP, parts.wait()).await.is_ok();
+    say_what_is_waited_for(desk.running());
+    let in_time = tokio::time::timeout(config.grace + STOP, parts.wait()).await.is_ok();
     if told && in_time {
         return Ok(());
     }
     Err(Failure::new(Exit::Unreachable, "Rota did not stop in order; nothing acknowledged is lost"))
 }
 
-/// How long running jobs may go on when Rota stops.
-const GRACE: Duration = Duration::from_millis(300);
-/// How long everything together may take to stop.
-const STOP: Duration = Duration::from_millis(800);
+/// How long everything together may take to stop, once running jobs had their time to finish.
+const STOP: Duration = Duration::from_secs(2);
+
+fn say_what_is_waited_for(running: usize) {
+    let jobs = match running {
+        0 => return,
+        1 => "1 running job".to_owned(),
+        count => format!("{count} running jobs"),
+    };
+    output::warn(&format!("waiting for {jobs}; press Ctrl-C again to stop at once"));
+}
 
 struct Started {
     node: Node,
@@ -97,8 +106,8 @@ async fn start(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         capacity: config.capacity,
         roles: vec![NodeRole::Web, NodeRole::Processor],
-        controllable: true,
-        grace: GRACE,
+        controllable: config.node_control,
+        grace: config.grace,
     };
     let types =
         JobTypes::built_in().map_err(|invalid| Failure::new(Exit::Unreachable, invalid.to_string()))?;

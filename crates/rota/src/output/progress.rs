@@ -25,6 +25,28 @@ impl Bar {
         Self { bar, unit }
     }
 
+    /// Whether somebody sees it.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.bar.is_hidden()
+    }
+
+    /// How much is done, of nobody knows how much.
+    pub(crate) fn so_far(&self, done: u64) {
+        if self.bar.position() == 0 {
+            let unit = self.unit;
+            set_style(
+                &self.bar,
+                &format!("{{spinner}} {{prefix}} … {{human_pos}} {unit}, {{per_sec:0}}, {{elapsed}}"),
+            );
+        }
+        self.bar.set_position(done);
+    }
+
+    /// Says something that stays above the bar.
+    pub(crate) fn say(&self, text: &str) {
+        self.bar.suspend(|| super::warn(text));
+    }
+
     /// How far it is.
     pub(crate) fn at(&self, done: u64, of: u64) {
         if self.bar.length().is_none() {
@@ -60,6 +82,6 @@ mod tests {
         bar.at(3, 10);
         assert_eq!((bar.bar.position(), bar.bar.length()), (3, Some(10)));
         // The tests may be run in a terminal.
-        assert_eq!(bar.bar.is_hidden(), !std::io::IsTerminal::is_terminal(&std::io::stderr()));
+        assert_eq!(bar.is_watched(), std::io::IsTerminal::is_terminal(&std::io::stderr()));
     }
 }

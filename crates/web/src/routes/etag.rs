@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, header};
 use rota_store::seam::Version;
 
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 
 /// The headers of a document's answer.
 pub(crate) fn of(version: Version) -> [(header::HeaderName, String); 1] {
@@ -14,6 +14,11 @@ fn text(version: Version) -> String {
     format!("\"{}\"", version.0)
 }
 
+/// Whether a change is bound to certain versions.
+pub(crate) fn binds(headers: &HeaderMap) -> bool {
+    headers.get(header::IF_MATCH).is_some_and(|wanted| wanted.as_bytes() != b"*")
+}
+
 /// Refuses a change that was decided on another version.
 pub(crate) fn must_match(headers: &HeaderMap, version: Version) -> Result<(), Problem> {
     let Some(wanted) = headers.get(header::IF_MATCH) else { return Ok(()) };
@@ -22,5 +27,5 @@ pub(crate) fn must_match(headers: &HeaderMap, version: Version) -> Result<(), Pr
     if wanted.split(',').map(str::trim).any(|one| one == "*" || one == current) {
         return Ok(());
     }
-    Err(Problem::new(Kind::CHANGED, "the document changed since you read it: read it again and decide anew"))
+    Err(Problem::changed())
 }

@@ -1,4 +1,12 @@
-//! The queue.
+//! The queue: jobs are submitted, looked up, waited for and listed.
+//!
+//! - [`batch`]: many at once
+//! - [`changes`]: cancel, requeue, delete
+//! - [`filter`]: what a list or a delete is narrowed to
+
+pub mod batch;
+pub mod changes;
+mod filter;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +19,7 @@ use rota_engine::desk::Submitted;
 use rota_model::check::Invalid;
 use rota_model::domain::Domain;
 use rota_model::ids::JobId;
-use rota_model::job::{Job, JobStatus, NewJob};
-use rota_model::time::UnixMillis;
-use rota_store::jobs::JobFilter;
-use rota_store::limits::MAX_WORDS;
-use rota_store::words::Words;
+use rota_model::job::{Job, NewJob};
 use serde::Deserialize;
 
 use crate::access::Caller;
@@ -24,18 +28,23 @@ use crate::extract::{JsonBody, PathOf, QueryOf};
 use crate::problem::{Kind, Problem};
 use crate::routes::etag;
 use crate::routes::list::{self, List};
+use filter::JobsQuery;
 
 /// The longest a single call waits; who wants to wait longer asks again.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Submits a job. When the answer comes, the job is on disk.
+///
+/// A job with a unique key that another job holds is not made: the answer is that other job, with status 200.
 #[utoipa::path(post, path = "/api/v1/domains/{domain}/jobs", tag = "jobs",
     security(("api_key" = ["operator"])),
     params(("domain" = Domain, Path),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "The same key with the same body gives the job that was made first")),
+            description = "The same key with the same body gives the job that was made first; \
+                `idempotencyKey` in the body is the same")),
     request_body = NewJob,
     responses((status = 201, description = "The job is on disk", body = Job),
+        (status = 200, description = "A twin: the job that holds the unique key", body = Job),
         (status = 409, description = "The idempotency key was used for something else", body = Problem,
             content_type = "application/problem+json"),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
@@ -45,17 +54,25 @@ pub(crate) async fn submit(
     headers: HeaderMap,
     JsonBody(mut submission): JsonBody<NewJob>,
 ) -> Result<impl IntoResponse, Problem> {
-    submission.idempotency_key = idempotency_key(&headers)?.or(submission.idempotency_key);
-    let (Submitted::New(job) | Submitted::Again(job) | Submitted::Twin(job)) =
-        app.desk.submit(&domain, submission).await?;
+    submission.idempotency_key = idempotency_key(&headers, submission.idempotency_key)?;
+    let (status, job) = match app.desk.submit(&domain, submission).await? {
+        Submitted::New(job) | Submitted::Again(job) => (StatusCode::CREATED, job),
+        Submitted::Twin(job) => (StatusCode::OK, job),
+    };
     let place = format!("/api/v1/domains/{domain}/jobs/{}", job.document.job_id);
-    Ok((StatusCode::CREATED, etag::of(job.version), [(header::LOCATION, place)], Json(job.document)))
+    Ok((status, etag::of(job.version), [(header::LOCATION, place)], Json(job.document)))
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+/// The caller's name for a submission, from the header or from the body.
+fn idempotency_key(headers: &HeaderMap, in_body: Option<String>) -> Result<Option<String>, Problem> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(in_body) };
     let refused = || Problem::new(Kind::INVALID, "the header Idempotency-Key must be printable ASCII");
-    key.to_str().map(|key| Some(key.to_owned())).map_err(|_| refused())
+    let key = key.to_str().map_err(|_| refused())?;
+    if in_body.is_some_and(|other| other != key) {
+        let detail = "must be the same as the header Idempotency-Key: send one of the two";
+        return Err(Invalid::one("/idempotencyKey", detail).into());
+    }
+    Ok(Some(key.to_owned()))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -103,33 +120,6 @@ fn parse_wait(text: &str) -> Result<Duration, Invalid> {
     if span <= MAX_WAIT { Ok(span) } else { Err(refused()) }
 }
 
-/// What a list of jobs is narrowed to.
-#[derive(Deserialize, utoipa::IntoParams)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct JobsQuery {
-    #[param(inline)]
-    status: Option<JobStatus>,
-    #[serde(rename = "type")]
-    #[param(rename = "type")]
-    kind: Option<String>,
-    name: Option<String>,
-    section: Option<u32>,
-    /// Words that stand in the job's name or error, all of them, in any case; `word*` is a beginning. A job may be
-    /// found by its words about a second later than it changed.
-    #[param(example = "disk full")]
-    text: Option<String>,
-    /// Unix milliseconds; later than this.
-    created_after: Option<i64>,
-    /// Unix milliseconds; earlier than this.
-    created_before: Option<i64>,
-    /// How many, 50 if left out.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-    /// The `next` of the page before.
-    cursor: Option<String>,
-}
-
 /// The jobs of a domain, newest first.
 #[utoipa::path(get, path = "/api/v1/domains/{domain}/jobs", tag = "jobs",
     security(("api_key" = ["viewer"])),
@@ -142,24 +132,7 @@ pub(crate) async fn list(
     QueryOf(query): QueryOf<JobsQuery>,
 ) -> Result<Json<List<Job>>, Problem> {
     let (limit, after) = (list::limit(query.limit)?, list::cursor(query.cursor.as_deref())?);
-    let text = query.text.map(searched).transpose()?;
-    let filter = JobFilter {
-        status: query.status,
-        kind: query.kind,
-        name: query.name,
-        section: query.section,
-        text,
-        created_after: query.created_after.map(UnixMillis),
-        created_before: query.created_before.map(UnixMillis),
-    };
+    let filter = query.into_filter()?;
     let (jobs, next) = app.desk.list(&domain, &filter, limit, after).await?;
     Ok(Json(List::new(jobs, next.as_ref())))
-}
-
-fn searched(text: String) -> Result<String, Invalid> {
-    match Words::parse(&text).0.len() {
-        1..=MAX_WORDS => Ok(text),
-        0 => Err(Invalid::one("/text", "must hold a word to search for: letters or digits")),
-        count => Err(Invalid::one("/text", format!("may hold {MAX_WORDS} words at most; these are {count}"))),
-    }
 }

@@ -14,7 +14,8 @@ use crate::problem::Problem;
 use crate::routes::list::List;
 
 /// What is known of a user's keys, sessions of browsers among them.
-#[utoipa::path(get, path = "/api/v1/users/{id}/keys", tag = "users", security(("api_key" = ["oneself"])),
+#[utoipa::path(get, path = "/api/v1/users/{id}/keys", tag = "users", operation_id = "list_keys",
+    security(("api_key" = ["oneself"])),
     params(("id" = UserId, Path, description = "Such as local:alice")),
     responses((status = 200, description = "The oldest first", body = List<KeyInfo>),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
@@ -35,7 +36,8 @@ pub struct CreatedKey {
 }
 
 /// Makes a key with at most the rights of its user.
-#[utoipa::path(post, path = "/api/v1/users/{id}/keys", tag = "users", security(("api_key" = ["oneself"])),
+#[utoipa::path(post, path = "/api/v1/users/{id}/keys", tag = "users", operation_id = "create_key",
+    security(("api_key" = ["oneself"])),
     params(("id" = UserId, Path, description = "Such as local:alice")),
     request_body = NewKey,
     responses((status = 201, description = "The key, shown once", body = CreatedKey),
@@ -51,7 +53,7 @@ pub(crate) async fn create(
 }
 
 /// Ends a key at once.
-#[utoipa::path(delete, path = "/api/v1/users/{id}/keys/{keyId}", tag = "users",
+#[utoipa::path(delete, path = "/api/v1/users/{id}/keys/{keyId}", tag = "users", operation_id = "revoke_key",
     security(("api_key" = ["oneself"])),
     params(("id" = UserId, Path, description = "Such as local:alice"),
         ("keyId" = String, Path, description = "The id in the list of keys")),

@@ -41,6 +41,11 @@ pub(crate) struct Answer {
 
 /// The domains `default` (made at the start), `red` and `blue`.
 pub(crate) async fn stage() -> Stage {
+    stage_with(true).await
+}
+
+/// The same, on a node that may or may not be paused and drained.
+pub(crate) async fn stage_with(controllable: bool) -> Stage {
     let (store, surroundings): (Arc<dyn Store>, _) = (Arc::new(MemoryStore::new()), surroundings());
     let settings = settings::open(Arc::clone(&store), surroundings.now().to_date()).await.unwrap();
     let options = NodeOptions {
@@ -49,7 +54,7 @@ pub(crate) async fn stage() -> Stage {
         version: "test".to_owned(),
         capacity: 4,
         roles: vec![NodeRole::Web, NodeRole::Processor],
-        controllable: true,
+        controllable,
         grace: Duration::from_millis(300),
     };
     let types = Arc::new(JobTypes::built_in().unwrap());
@@ -109,6 +114,22 @@ impl Stage {
             None => Body::empty(),
         };
         self.send(request.body(body).unwrap()).await
+    }
+
+    /// Whatever bytes, under whatever name.
+    pub(crate) async fn post_raw(&self, path: &str, kind: Option<&str>, body: impl Into<Body>) -> Answer {
+        let mut request = Request::post(path).header(header::AUTHORIZATION, format!("Bearer {KEY}"));
+        if let Some(kind) = kind {
+            request = request.header(header::CONTENT_TYPE, kind);
+        }
+        self.send(request.body(body.into()).unwrap()).await
+    }
+
+    /// A change that was decided on a version.
+    pub(crate) async fn change_on(&self, method: &str, path: &str, version: &str) -> Answer {
+        let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
+        let request = request.header(header::AUTHORIZATION, format!("Bearer {KEY}"));
+        self.send(request.header(header::IF_MATCH, version).body(Body::empty()).unwrap()).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

@@ -1,12 +1,14 @@
 //! How jobs are shown to people: many as a table, one as a listing.
 
+use std::time::Duration;
+
 use comfy_table::{Cell, Table};
-use rota_model::job::Job;
+use rota_model::job::{HistoryEntry, Job, Scope, Unique};
 use rota_model::time::UnixMillis;
 use serde_json::{Map, Value};
 
 use crate::output::table::{self, short, text};
-use crate::output::time::{span, when};
+use crate::output::time::{date, span, when};
 
 pub(super) fn table(jobs: &[Job], now: UnixMillis) -> Table {
     let names = ["number", "id", "name", "type", "status", "created", "took"];
@@ -40,10 +42,13 @@ pub(super) fn listing(job: &Job, now: UnixMillis) -> Table {
         ("status", Some(table::status(job.status.as_str()))),
         ("domain", Some(text(&job.domain))),
         ("priority", Some(text(job.priority))),
-        ("attempt", Some(text(job.attempt))),
+        ("attempt", Some(text(format!("{} of {}", job.attempt, job.attempts)))),
         ("lost", (job.lost > 0).then(|| text(job.lost))),
         ("created", Some(at(job.metadata.created_at))),
         ("due", (job.run_at != job.metadata.created_at).then(|| at(job.run_at))),
+        ("expires", job.expires_at.map(at)),
+        ("timeout", job.timeout_ms.map(|millis| text(span(Duration::from_millis(millis))))),
+        ("unique", job.unique.as_ref().map(unique)),
         ("started", job.started_at.map(at)),
         ("finished", job.finished_at.map(at)),
         ("took", took(job, now).map(text)),
@@ -51,6 +56,7 @@ pub(super) fn listing(job: &Job, now: UnixMillis) -> Table {
         ("progress", progress.map(text)),
         ("payload", pretty(&job.input.payload)),
         ("result", pretty(&job.result)),
+        ("history", history(job)),
     ];
     table::listing(rows.into_iter().filter_map(|(name, value)| Some((name, value?))))
 }
@@ -62,6 +68,33 @@ fn took(job: &Job, now: UnixMillis) -> Option<String> {
         Some(finished) => span(finished.since(started)),
         None => format!("{} so far", span(now.since(started))),
     })
+}
+
+fn unique(unique: &Unique) -> Cell {
+    let scope = match unique.scope {
+        Scope::Queued => "queued",
+        Scope::Running => "running",
+        Scope::Unfinished => "unfinished",
+    };
+    let least = unique.for_ms.map(|millis| format!(", {} at least", span(Duration::from_millis(millis))));
+    text(format!("{} while {scope}{}", unique.key, least.unwrap_or_default()))
+}
+
+/// What happened before, one line each.
+fn history(job: &Job) -> Option<Cell> {
+    let line = |entry: &HistoryEntry| {
+        let event = serde_json::to_value(entry.event).unwrap_or_default();
+        let why = reason(&entry.result).map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{} {}{why}", date(entry.at), event.as_str().unwrap_or_default())
+    };
+    let lines: Vec<_> = job.history.iter().map(line).collect();
+    (!lines.is_empty()).then(|| text(lines.join("\n")))
+}
+
+/// Why a job ended as it did, where its result says so.
+pub(super) fn reason(result: &Map<String, Value>) -> Option<String> {
+    let said = |field: &str| result.get(field)?.as_str();
+    said("error").map(str::to_owned).or_else(|| said("cancelled").map(|why| format!("cancelled {why}")))
 }
 
 fn pretty(fields: &Map<String, Value>) -> Option<Cell> {
@@ -109,7 +142,7 @@ type      wait
 status    SUCCESSFUL
 domain    default
 priority  5
-attempt   1
+attempt   1 of 1
 created   2029-12-31T23:59:57Z (3 s ago)
 started   2029-12-31T23:59:57Z (2 s ago)
 finished  2029-12-31T23:59:57Z (2 s ago)
@@ -123,6 +156,30 @@ result    {
             }
           }";
         assert_eq!(listing(&job(), NOW).trim_fmt(), expected);
+    }
+
+    #[test]
+    fn what_was_asked_of_a_job_and_what_happened_is_shown() {
+        let mut queued = job();
+        (queued.status, queued.started_at, queued.attempt, queued.attempts) = (JobStatus::Queued, None, 2, 3);
+        (queued.timeout_ms, queued.expires_at) = (Some(30_000), Some(NOW.plus(Duration::from_secs(60))));
+        queued.unique =
+            serde_json::from_value(json!({"key": "k", "while": "queued", "forMs": 600_000})).unwrap();
+        queued.history = serde_json::from_value(json!([
+            {"at": NOW.0 - 1_000, "event": "RETRY", "epoch": 1, "result": {"error": "no route"}},
+            {"at": NOW.0, "event": "LOSE", "epoch": 2},
+        ]))
+        .unwrap();
+        let drawn = listing(&queued, NOW).trim_fmt();
+        for line in [
+            "attempt   2 of 3",
+            "expires   2030-01-01T00:01:00Z (in 1 min)",
+            "timeout   30.0 s",
+            "unique    k while queued, 10 min 0 s at least",
+            "history   2029-12-31T23:59:59Z RETRY: no route\n          2030-01-01T00:00:00Z LOSE",
+        ] {
+            assert!(drawn.contains(line), "{line} is missing in:\n{drawn}");
+        }
     }
 
     #[test]

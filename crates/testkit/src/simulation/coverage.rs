@@ -1,0 +1,172 @@
+//! What a run exercised, in numbers. A simulator that never comes near a kind of trouble proves nothing about it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rota_model::job::{JobEvent, JobStatus};
+use rota_store::seam::Written;
+
+use super::checks::deaths::{condemned, taken_over};
+use super::record::{Accepted, Answer, Call, Document, Event, Kind, Reply, What};
+use super::story::{JobStep, Story};
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident: $said:literal,)+) => {
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Coverage {
+            $($(#[$doc])* pub $name: u64,)+
+            /// The longest time it took others to take over, while all was calm.
+            pub longest_take_over: Duration,
+        }
+
+        impl Coverage {
+            /// Each count, as people call it.
+            pub fn counts(&self) -> Vec<(&'static str, u64)> {
+                vec![$(($said, self.$name),)+]
+            }
+
+            pub fn add(&mut self, other: &Coverage) {
+                $(self.$name += other.$name;)+
+                self.longest_take_over = self.longest_take_over.max(other.longest_take_over);
+            }
+        }
+    };
+}
+
+counts! {
+    jobs: "jobs",
+    claims: "claims",
+    crashes: "crashes",
+    freezes: "freezes",
+    cuts: "cut off from the store",
+    jumps: "clock jumps",
+    stops: "stops",
+    /// Jobs that were taken from those who were gone.
+    take_overs: "take-overs",
+    late_writes: "late writes that landed",
+    unknown_answers: "unknown answers",
+    /// Writes about a job that somebody else held by then.
+    zombies_refused: "zombies refused",
+    condemnations: "condemnations",
+    /// Processes that went on under a new incarnation.
+    rejoins: "rejoins",
+    twins: "twins answered",
+    repeats: "repeats answered",
+    keys_moved: "keys moved",
+    cancelled_running: "cancels of running jobs",
+    requeues: "requeues",
+    deletes: "deletes",
+    /// Claims whose answer was lost, and that were taken up or given back all the same.
+    claims_found: "lost claims found again",
+    retries: "retries",
+    timeouts: "timeouts",
+    expiries: "expiries",
+    rests: "nodes paused or drained",
+}
+
+impl Coverage {
+    pub fn of(story: &Story<'_>) -> Self {
+        let mut coverage = Self::default();
+        for (nth, entry) in story.entries.iter().enumerate() {
+            coverage.count(story, nth, &entry.what);
+        }
+        for steps in story.jobs.values() {
+            coverage.jobs += 1;
+            steps.iter().for_each(|step| coverage.count_step(story, step));
+        }
+        coverage.condemnations += condemned(story).len() as u64;
+        let lives: BTreeSet<_> = story.incarnations.values().collect();
+        coverage.rejoins += (story.incarnations.len() - lives.len()) as u64;
+        for taken in taken_over(story) {
+            coverage.longest_take_over = coverage.longest_take_over.max(taken.took);
+        }
+        coverage
+    }
+
+    fn count(&mut self, story: &Story<'_>, nth: usize, what: &What) {
+        match what {
+            What::World(Event::Crashes { .. }) => self.crashes += 1,
+            What::World(Event::Freezes { .. }) => self.freezes += 1,
+            What::World(Event::Jumps { .. }) => self.jumps += 1,
+            What::World(Event::IsToStop { .. }) => self.stops += 1,
+            What::World(Event::Turns { sky, .. }) if sky.is_cut_off() => self.cuts += 1,
+            What::Answered(_, Answer::Unknown) => self.unknown_answers += 1,
+            What::Answered(caller, Answer::Written(written)) => {
+                let Some(Call::Write(targets)) = story.calls.get(caller).map(|call| call.call) else {
+                    return;
+                };
+                for (target, _) in targets.iter().zip(written).filter(|(_, one)| **one == Written::Conflict) {
+                    let job = target.id.parse().ok().and_then(|id| story.jobs.get(&id));
+                    let now = job.and_then(|steps| steps.iter().rfind(|step| step.nth < nth));
+                    let owner = now.and_then(|step| step.after).and_then(|job| job.owner);
+                    let holder = owner.and_then(|owner| story.incarnations.get(&owner));
+                    self.zombies_refused += u64::from(job.is_some() && holder != Some(&caller.life));
+                }
+            }
+            What::Landed(caller, change) => {
+                let call = caller.and_then(|caller| story.calls.get(&caller));
+                let told = call.and_then(|call| call.answered).is_some_and(|(answered, ..)| answered < nth);
+                self.late_writes += u64::from(told);
+                if let Document::Key { before: Some(before), after: Some(after) } = &change.document {
+                    self.keys_moved += u64::from(before.job_id != after.job_id);
+                }
+                if let Document::State { before: Some(before), after: Some(after) } = &change.document {
+                    self.rests += u64::from(before.wanted.is_none() && after.wanted.is_some());
+                }
+            }
+            What::Told(_, Reply::Submitted(answers)) => {
+                self.twins += count(answers, |answer| matches!(answer, Accepted::Twin(_)));
+                self.repeats += count(answers, |answer| matches!(answer, Accepted::Again(_)));
+            }
+            _ => {}
+        }
+    }
+
+    fn count_step(&mut self, story: &Story<'_>, step: &JobStep<'_>) {
+        self.deletes += u64::from(step.kind == Kind::Deleted);
+        if let Some(claimed) = step.claim() {
+            self.claims += 1;
+            let answer =
+                step.caller.and_then(|caller| story.calls.get(&caller)).and_then(|call| call.answered);
+            let was_lost = !answer.is_some_and(|(_, _, answer)| matches!(answer, Answer::Claimed(_)));
+            let life = step.caller.map(|caller| caller.life);
+            let steps = story.jobs.get(&claimed.job_id).into_iter().flatten();
+            let given_back = steps
+                .filter(|later| later.nth > step.nth && later.ends_claim(claimed.epoch))
+                .any(|later| later.caller.map(|caller| caller.life) == life);
+            self.claims_found += u64::from(was_lost && given_back);
+        }
+        let Some((before, after)) = step.before.zip(step.after) else { return };
+        let event = after.history.last().filter(|_| after.history.len() != before.history.len());
+        match event.map(|entry| entry.event) {
+            Some(JobEvent::Retry) => self.retries += 1,
+            Some(JobEvent::Lose) => self.take_overs += 1,
+            Some(JobEvent::Requeue) => self.requeues += 1,
+            _ => {}
+        }
+        let said = |job: &rota_model::job::Job, what: &str, key: &str| {
+            job.result.get(key).and_then(|text| text.as_str()).is_some_and(|text| text.contains(what))
+        };
+        let is_new = after.result != before.result;
+        let was_retried = event.is_some_and(|entry| {
+            entry.result.values().any(|text| text.to_string().contains("longer than its"))
+        });
+        self.timeouts += u64::from(was_retried || (is_new && said(after, "longer than its", "error")));
+        self.expiries += u64::from(is_new && said(after, "expired", "error"));
+        let was_running = before.status == JobStatus::Started;
+        self.cancelled_running += u64::from(was_running && is_new && after.result.contains_key("cancelled"));
+    }
+}
+
+fn count(answers: &[Accepted], is: impl Fn(&Accepted) -> bool) -> u64 {
+    answers.iter().filter(|answer| is(answer)).count() as u64
+}
+
+impl std::fmt::Display for Coverage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (said, count) in self.counts() {
+            writeln!(f, "{count:>10}  {said}")?;
+        }
+        write!(f, "{:>9.1}s  the longest take-over", self.longest_take_over.as_secs_f64())
+    }
+}

@@ -1,0 +1,280 @@
+//! People: they come to the desk of some node, ask for something, wait for a while and are told something or nothing. What
+//! they ask is done by a task of that node and dies with it; they themselves live on, and some ask again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rota_engine::desk::{ChangeError, JobDesk, SubmitError, Submitted};
+use rota_engine::fleet::{Fleet, FleetError};
+use rota_model::domain::Domain;
+use rota_model::ids::{JobId, NodeId};
+use rota_model::job::{JobStatus, NewJob};
+use rota_model::node::NodeWish;
+use rota_store::jobs::JobFilter;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::forms::{Form, draw_domain};
+use super::plan::{Errand, Plan};
+use super::process::{Front, Fronts};
+use super::record::{Accepted, Notebook, Reply, What, Wish};
+use crate::surroundings::BEGINNING;
+
+#[derive(Clone)]
+pub struct People {
+    notes: Notebook,
+    fronts: Fronts,
+    plan: Arc<Plan>,
+    nodes: Arc<Vec<NodeId>>,
+    counters: Arc<Counters>,
+    /// The jobs that somebody was told of.
+    known: Arc<Mutex<Vec<(Domain, JobId)>>>,
+}
+
+#[derive(Default)]
+struct Counters {
+    serials: AtomicU64,
+    requests: AtomicU64,
+}
+
+impl People {
+    pub fn new(plan: Arc<Plan>, notes: Notebook, fronts: Fronts, nodes: Vec<NodeId>) -> Self {
+        let (counters, known) = (Arc::default(), Arc::default());
+        Self { notes, fronts, plan, nodes: Arc::new(nodes), counters, known }
+    }
+
+    /// Somebody sets out.
+    pub fn send(&self, errand: Errand, dice: &mut StdRng) {
+        let (person, mut dice) = (self.clone(), StdRng::seed_from_u64(dice.random()));
+        match errand {
+            Errand::Submit => {
+                let form = self.form(&mut dice);
+                tokio::spawn(async move { person.submit(form, dice).await });
+            }
+            Errand::SubmitLong => {
+                let form = Form::long(self.counters.serials.fetch_add(1, Ordering::Relaxed), &mut dice);
+                tokio::spawn(async move { person.submit(form, dice).await });
+            }
+            Errand::SubmitBatch => {
+                let count = dice.random_range(2..=6);
+                let forms: Vec<Form> = (0..count).map(|_| self.form(&mut dice)).collect();
+                tokio::spawn(async move { person.submit_batch(forms, dice).await });
+            }
+            Errand::Cancel | Errand::Requeue | Errand::Delete => {
+                tokio::spawn(async move { person.change(errand, dice).await });
+            }
+            Errand::DeleteMatching => {
+                tokio::spawn(async move { person.delete_matching(dice).await });
+            }
+            Errand::Direct => {
+                let node = self.nodes[dice.random_range(0..self.nodes.len())];
+                let wishes = [Some(NodeWish::Pause), Some(NodeWish::Drain), None, None];
+                let wish = wishes[dice.random_range(0..wishes.len())];
+                tokio::spawn(async move { person.direct(node, wish, 1, dice).await });
+            }
+        }
+    }
+
+    /// Somebody lets a node work again, and does not go before that is done.
+    pub fn resume(&self, node: NodeId, dice: &mut StdRng) {
+        let (person, dice) = (self.clone(), StdRng::seed_from_u64(dice.random()));
+        tokio::spawn(async move { person.direct(node, None, 10, dice).await });
+    }
+
+    fn form(&self, dice: &mut StdRng) -> Form {
+        let serial = self.counters.serials.fetch_add(1, Ordering::Relaxed);
+        Form::draw(serial, &self.plan, BEGINNING.plus(self.notes.now()), dice)
+    }
+
+    async fn submit(self, form: Form, mut dice: StdRng) {
+        let tries = if form.submission.is_named { dice.random_range(2..=8) } else { 1 };
+        for _ in 0..tries {
+            if let Some(front) = self.fronts.draw(&mut dice) {
+                let wish = Wish::Submit(vec![form.submission.clone()]);
+                let (domain, job) = (form.domain.clone(), form.job.clone());
+                let act = submit_one(Arc::clone(&front.desk), domain, job);
+                let reply = self.ask(&front, wish, &mut dice, act).await;
+                if self.remember(&form.domain, &reply) {
+                    return;
+                }
+            }
+            sleep(Duration::from_millis(dice.random_range(100..=3_000))).await;
+        }
+    }
+
+    /// Several at once, and again those that are named and were not answered.
+    async fn submit_batch(self, mut forms: Vec<Form>, mut dice: StdRng) {
+        let domain = draw_domain(&mut dice);
+        for _ in 0..dice.random_range(1..=4) {
+            if let Some(front) = self.fronts.draw(&mut dice) {
+                let wish = Wish::Submit(forms.iter().map(|form| form.submission.clone()).collect());
+                let jobs = forms.iter().map(|form| form.job.clone()).collect();
+                let act = submit_all(Arc::clone(&front.desk), domain.clone(), jobs);
+                let reply = self.ask(&front, wish, &mut dice, act).await;
+                if self.remember(&domain, &reply) {
+                    return;
+                }
+                forms.retain(|form| form.submission.is_named);
+            }
+            if forms.is_empty() {
+                return;
+            }
+            sleep(Duration::from_millis(dice.random_range(100..=3_000))).await;
+        }
+    }
+
+    /// Keeps the jobs in mind that were acknowledged. Says whether nothing more is to be expected.
+    fn remember(&self, domain: &Domain, reply: &Reply) -> bool {
+        let Reply::Submitted(answers) = reply else { return false };
+        let jobs = answers.iter().filter_map(Accepted::job);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(jobs.map(|job| (domain.clone(), job)));
+        answers.iter().all(|answer| !matches!(answer, Accepted::Failed(_)))
+    }
+
+    async fn change(self, errand: Errand, mut dice: StdRng) {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if known.is_empty() {
+            return;
+        }
+        // More often one of the last that were heard of.
+        let last = known.len() - 1;
+        let back = if dice.random_bool(0.5) {
+            dice.random_range(0..=last.min(5))
+        } else {
+            dice.random_range(0..=last)
+        };
+        let (domain, job) = known[last - back].clone();
+        let Some(front) = self.fronts.draw(&mut dice) else { return };
+        let desk = Arc::clone(&front.desk);
+        match errand {
+            Errand::Cancel => self.ask(&front, Wish::Cancel(job), &mut dice, cancel(desk, domain, job)).await,
+            Errand::Requeue => {
+                self.ask(&front, Wish::Requeue(job), &mut dice, requeue(desk, domain, job)).await
+            }
+            _ => self.ask(&front, Wish::Delete(job), &mut dice, delete(desk, domain, job)).await,
+        };
+    }
+
+    async fn delete_matching(self, mut dice: StdRng) {
+        let Some(front) = self.fronts.draw(&mut dice) else { return };
+        let domain = draw_domain(&mut dice);
+        let statuses = [None, Some(JobStatus::Successful), Some(JobStatus::Failed), Some(JobStatus::Queued)];
+        let status = statuses[dice.random_range(0..statuses.len())];
+        let limit = dice.random_range(1..=10);
+        let act = delete_matching(Arc::clone(&front.desk), domain.clone(), status, limit);
+        self.ask(&front, Wish::DeleteMatching(domain), &mut dice, act).await;
+    }
+
+    async fn direct(self, node: NodeId, wish: Option<NodeWish>, tries: u32, mut dice: StdRng) {
+        for _ in 0..tries {
+            if let Some(front) = self.fronts.draw(&mut dice) {
+                let act = direct(front.fleet.clone(), node, wish);
+                if let Reply::Done = self.ask(&front, Wish::Node(node, wish), &mut dice, act).await {
+                    return;
+                }
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Asks a node for something, and waits for as long as patience lasts. Some who go hang up, and the node drops what it
+    /// did for them; of others it does not learn that they went.
+    async fn ask(
+        &self,
+        front: &Front,
+        wish: Wish,
+        dice: &mut StdRng,
+        act: impl Future<Output = Reply> + Send + 'static,
+    ) -> Reply {
+        let request = self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        let patience = Duration::from_millis(dice.random_range(500..=15_000));
+        let hangs_up = dice.random_bool(0.5);
+        self.notes.note(What::Asked(request, front.life, wish));
+        let (tell, told) = oneshot::channel();
+        let act = async move {
+            let _ = tell.send(act.await);
+        };
+        let doing = tokio::spawn(front.gate.hold(Box::pin(act)));
+        let reply = match timeout(patience, told).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(_)) | Err(_) => Reply::Nothing,
+        };
+        if hangs_up {
+            doing.abort();
+        }
+        self.notes.note(What::Told(request, reply.clone()));
+        reply
+    }
+}
+
+async fn submit_one(desk: Arc<JobDesk>, domain: Domain, job: NewJob) -> Reply {
+    let answer = match desk.submit(&domain, job).await {
+        Ok(Submitted::New(job)) => Accepted::New(job.document.job_id),
+        Ok(Submitted::Again(job)) => Accepted::Again(job.document.job_id),
+        Ok(Submitted::Twin(job)) => Accepted::Twin(job.document.job_id),
+        Err(error) => not_submitted(&error),
+    };
+    Reply::Submitted(vec![answer])
+}
+
+async fn submit_all(desk: Arc<JobDesk>, domain: Domain, jobs: Vec<NewJob>) -> Reply {
+    let answers = desk.submit_all(&domain, jobs).await;
+    let answer = |answer: Result<rota_engine::desk::Accepted, SubmitError>| {
+        answer.map_or_else(|error| not_submitted(&error), |accepted| Accepted::InBatch(accepted.job_id))
+    };
+    Reply::Submitted(answers.into_iter().map(answer).collect())
+}
+
+fn not_submitted(error: &SubmitError) -> Accepted {
+    match error {
+        SubmitError::Invalid(_) | SubmitError::KeyReused(_) | SubmitError::Deleted(_) => {
+            Accepted::Refused(error.to_string())
+        }
+        SubmitError::Store(_) => Accepted::Failed(error.to_string()),
+    }
+}
+
+async fn cancel(desk: Arc<JobDesk>, domain: Domain, job: JobId) -> Reply {
+    changed(desk.cancel(&domain, job, None).await.map(|_| ()))
+}
+
+async fn requeue(desk: Arc<JobDesk>, domain: Domain, job: JobId) -> Reply {
+    changed(desk.requeue(&domain, job, None).await.map(|_| ()))
+}
+
+async fn delete(desk: Arc<JobDesk>, domain: Domain, job: JobId) -> Reply {
+    changed(desk.delete(&domain, job, None).await)
+}
+
+fn changed(changed: Result<(), ChangeError>) -> Reply {
+    match changed {
+        Ok(()) => Reply::Done,
+        Err(ChangeError::Store(error)) => Reply::Failed(error.to_string()),
+        Err(refused) => Reply::Refused(refused.to_string()),
+    }
+}
+
+async fn delete_matching(desk: Arc<JobDesk>, domain: Domain, status: Option<JobStatus>, limit: u64) -> Reply {
+    let filter = JobFilter { status, ..JobFilter::default() };
+    match desk.delete_matching(&domain, &filter, Some(limit)).await {
+        Ok(deleted) => Reply::Deleted(deleted.deleted),
+        Err(error) => Reply::Failed(error.to_string()),
+    }
+}
+
+async fn direct(fleet: Fleet, node: NodeId, wish: Option<NodeWish>) -> Reply {
+    let told = match wish {
+        Some(NodeWish::Pause) => fleet.pause(node).await,
+        Some(NodeWish::Drain) => fleet.drain(node).await,
+        None => fleet.resume(node).await,
+    };
+    match told {
+        Ok(_) => Reply::Done,
+        Err(FleetError::Store(error)) => Reply::Failed(error.to_string()),
+        Err(refused) => Reply::Refused(refused.to_string()),
+    }
+}
