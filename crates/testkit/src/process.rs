@@ -51,13 +51,13 @@ impl Home {
 
     /// `rota up` on a free port; returns when it answers.
     pub fn up(&self) -> Rota {
-        Rota::start(self.up_command())
+        self.up_with(&[])
     }
 
-    /// The same, for so many jobs at once.
-    pub fn up_with_capacity(&self, capacity: u32) -> Rota {
+    /// The same, with further flags.
+    pub fn up_with(&self, flags: &[&str]) -> Rota {
         let mut command = self.up_command();
-        command.args(["--capacity", &capacity.to_string()]);
+        command.args(flags);
         Rota::start(command)
     }
 
