@@ -9,6 +9,8 @@ use crate::invocation::Invocation;
 pub(crate) enum Soak {
     /// `kill -9` of a process that writes, 200 times, in a store with a million documents.
     Store,
+    /// `kill -9` of Rota under load, 200 times, on one store.
+    Jobs,
 }
 
 pub(crate) fn run(soak: Soak) -> bool {
@@ -23,6 +25,9 @@ fn invocation(soak: Soak) -> Invocation {
                 .env("ROTA_KILL_ROUNDS", "200")
                 .env("ROTA_KILL_CROWD", "1000000")
         }
+        Soak::Jobs => Invocation::cargo(["test", "--release", "--package", "rota", "--test", "kill"])
+            .args(["--", "--nocapture", "nothing_acknowledged_is_lost_and_nothing_is_recorded_twice"])
+            .env("ROTA_KILL_ROUNDS", "200"),
     }
 }
 
@@ -36,6 +41,11 @@ mod tests {
             invocation(Soak::Store).to_string(),
             "ROTA_KILL_ROUNDS=200 ROTA_KILL_CROWD=1000000 cargo test --release --package rota-store-sqlite --test kill -- \
              --nocapture nothing_acknowledged_is_missing_after_a_kill"
+        );
+        assert_eq!(
+            invocation(Soak::Jobs).to_string(),
+            "ROTA_KILL_ROUNDS=200 cargo test --release --package rota --test kill -- --nocapture \
+             nothing_acknowledged_is_lost_and_nothing_is_recorded_twice"
         );
     }
 }
