@@ -1,10 +1,11 @@
-//! The real program on its embedded store, treated as the world treats programs: killed at random moments under load, told
-//! to stop while it works. Nothing acknowledged is missing, nothing is recorded twice, and no attempt is spent
+//! The real program on its embedded store, treated as the world treats programs: killed at random moments under load, frozen
+//! and woken, told to stop while it works. Nothing acknowledged is missing, nothing is recorded twice, and no attempt is spent
 //! on what happened to the program.
 //!
 //! - [`rounds`]: `kill -9`, again and again, under [`load`]. What its callers ask for stands in [`requests`], what they were
 //!   told is kept in [`ledger`], and what the store holds in the end is held against it by [`verdict`]
 //! - [`first_start`]: `kill -9` before it was ever up
+//! - [`freeze`]: SIGSTOP and SIGCONT
 //! - [`termination`]: SIGTERM while jobs run
 //!
 //! `ROTA_KILL_ROUNDS` and `ROTA_KILL_SEED` make a longer one and one that was before.
@@ -16,6 +17,7 @@
 )]
 
 mod first_start;
+mod freeze;
 mod ledger;
 mod load;
 mod requests;
