@@ -5,6 +5,7 @@
 //! - [`rounds`]: `kill -9`, again and again, under [`load`]. What its callers ask for stands in [`requests`], what they were
 //!   told is kept in [`ledger`], and what the store holds in the end is held against it by [`verdict`]
 //! - [`first_start`]: `kill -9` before it was ever up
+//! - [`half_done`]: what a kill leaves between two writes
 //! - [`freeze`]: SIGSTOP and SIGCONT
 //! - [`termination`]: SIGTERM while jobs run
 //!
@@ -18,6 +19,7 @@
 
 mod first_start;
 mod freeze;
+mod half_done;
 mod ledger;
 mod load;
 mod requests;
