@@ -1,14 +1,18 @@
 //! What has to be done now and then: jobs that nobody could begin with in time end, what was deleted an hour ago goes for
-//! good, and unique keys go that keep nobody away any more. In slices, so that nobody is held up.
+//! good, unique keys go that keep nobody away any more, and types that nobody runs are told of. In slices, so that nobody is
+//! held up.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rota_model::ids::NodeId;
+use rota_model::node::NodeRole;
 use rota_model::unique_key::UniqueKey;
 use rota_store::collection::JOBS;
 use rota_store::cursor::Cursor;
 use rota_store::jobs::Jobs;
+use rota_store::nodes::Nodes;
 use rota_store::unique_keys::UniqueKeys;
 use rota_store::{Store, StoreError, Versioned, sweep};
 
@@ -25,6 +29,7 @@ pub(crate) struct Maintenance {
     store: Arc<dyn Store>,
     jobs: Jobs,
     unique_keys: UniqueKeys,
+    nodes: Nodes,
     surroundings: Surroundings,
     node: NodeId,
     ticks: u32,
@@ -33,14 +38,11 @@ pub(crate) struct Maintenance {
 }
 
 impl Maintenance {
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        jobs: Jobs,
-        unique_keys: UniqueKeys,
-        surroundings: Surroundings,
-        node: NodeId,
-    ) -> Self {
-        Self { store, jobs, unique_keys, surroundings, node, ticks: 0, keys_from: None }
+    pub(crate) fn new(store: Arc<dyn Store>, surroundings: Surroundings, node: NodeId) -> Self {
+        let jobs = Jobs::new(Arc::clone(&store));
+        let unique_keys = UniqueKeys::new(Arc::clone(&store));
+        let nodes = Nodes::new(Arc::clone(&store));
+        Self { store, jobs, unique_keys, nodes, surroundings, node, ticks: 0, keys_from: None }
     }
 
     /// To be called about every second.
@@ -54,6 +56,20 @@ impl Maintenance {
         if self.ticks.is_multiple_of(CLEAR_EVERY) {
             while sweep::purge_hidden(&*self.store, &JOBS, self.surroundings.now(), SLICE).await? > 0 {}
             self.clear_keys().await?;
+            self.tell_of_the_unwanted().await?;
+        }
+        Ok(())
+    }
+
+    /// A type that nobody runs waits, and that is said.
+    async fn tell_of_the_unwanted(&self) -> Result<(), StoreError> {
+        let nodes = self.nodes.all().await?;
+        let part = nodes.iter().filter(|node| node.document.takes_part(NodeRole::Processor));
+        let run: BTreeSet<&str> = part.flat_map(|node| &node.document.types).map(String::as_str).collect();
+        for (kind, jobs) in self.jobs.waiting().await? {
+            if !run.contains(kind.as_str()) {
+                tracing::warn!(%kind, jobs, "jobs wait, and no node at work runs their type");
+            }
         }
         Ok(())
     }

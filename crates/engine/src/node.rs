@@ -99,7 +99,6 @@ impl Node {
         surroundings: Surroundings,
     ) -> Result<Self, StoreError> {
         let (jobs, nodes) = (Jobs::new(Arc::clone(&store)), Nodes::new(Arc::clone(&store)));
-        let unique_keys = UniqueKeys::new(Arc::clone(&store));
         let card = card(&options, &types, settings.sections);
         let exclusive = store.promises().exclusive;
         let lease = Arc::new(Lease::new(surroundings.clone()));
@@ -121,7 +120,7 @@ impl Node {
         processor.set_rests(!works || wanted.is_some());
         let desk = JobDesk::new(desk::Parts {
             jobs: jobs.clone(),
-            unique_keys: unique_keys.clone(),
+            unique_keys: UniqueKeys::new(Arc::clone(&store)),
             types,
             waiters: waiters.clone(),
             surroundings: surroundings.clone(),
@@ -134,8 +133,7 @@ impl Node {
             tracing::info!(taken, "jobs whose holder is gone were queued again");
         }
         let fleet = Fleet::new(nodes.clone(), surroundings.clone(), options.id);
-        let maintenance =
-            Maintenance::new(store, jobs.clone(), unique_keys, surroundings.clone(), options.id);
+        let maintenance = Maintenance::new(store, surroundings.clone(), options.id);
         let watching = Watching::new(options.id, settings.sections, surroundings.clone());
         let life = Life {
             processor,

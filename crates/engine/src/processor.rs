@@ -293,7 +293,10 @@ impl Processor {
 
     /// The node is to begin nothing new, or may again.
     pub(crate) fn set_rests(&self, rests: bool) {
-        self.hands().rests = rests;
+        let mut hands = self.hands();
+        hands.rests = rests;
+        hands.gives_back &= rests;
+        drop(hands);
         self.work_again.notify_one();
     }
 
@@ -320,9 +323,13 @@ impl Processor {
     /// Lets running jobs finish for as long as they may, and gives the rest back for others to run.
     pub(crate) async fn give_back(&self, grace: Duration) {
         let _ = timeout(grace, self.all_ended()).await;
-        if !self.hands().rests {
-            // It was resumed meanwhile.
-            return;
+        {
+            let mut hands = self.hands();
+            if !hands.rests {
+                // It was resumed meanwhile.
+                return;
+            }
+            hands.gives_back = true;
         }
         self.stop_all(Stop::Release);
         let _ = timeout(STOP_GRACE * 4, self.all_ended()).await;

@@ -116,6 +116,12 @@ impl Jobs {
         self.jobs.totals(query, "status").await
     }
 
+    /// How many jobs of each type wait, in all domains.
+    pub async fn waiting(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        let query = Query::new(&JOBS, Order::BY_ID).filter(Filter::Is("status", json!(JobStatus::Queued)));
+        self.jobs.totals(query, "input.type").await
+    }
+
     /// Takes due jobs of the given types for a holder, the most urgent first, each under its next epoch; of these sections
     /// alone, if any are given.
     pub async fn claim_due(

@@ -21,6 +21,8 @@ pub(super) struct Hands {
     reserved: usize,
     /// Whether nothing new is begun.
     pub(super) rests: bool,
+    /// Whether what was claimed before that, and is only answered now, is given back too.
+    pub(super) gives_back: bool,
     /// The sections to look at first.
     pub(super) sections: Option<Vec<u32>>,
     /// Whether nothing waits to be claimed, as far as is known.
@@ -61,6 +63,7 @@ impl Hands {
             claiming: BTreeSet::new(),
             reserved: 0,
             rests: false,
+            gives_back: false,
             sections: None,
             quiet: false,
             next_due: None,
@@ -132,7 +135,12 @@ impl Hands {
         if self.holder != holder {
             return Vec::new();
         }
-        jobs.iter().map(|job| self.take(job.document.job_id, job.document.epoch)).collect()
+        let begun: Vec<_> =
+            jobs.iter().map(|job| self.take(job.document.job_id, job.document.epoch)).collect();
+        if self.gives_back {
+            begun.iter().for_each(|brake| brake.pull(Stop::Release));
+        }
+        begun
     }
 
     /// A slot for a new job, if nothing else is waiting.
