@@ -12,6 +12,8 @@ pub(crate) enum Soak {
     Store,
     /// 20,000 seeds of the simulator, and a search for each broken engine.
     Simulate,
+    /// `kill -9` of Rota under load, 200 times, on one store.
+    Jobs,
 }
 
 pub(crate) fn run(soak: Soak) -> bool {
@@ -31,6 +33,11 @@ fn invocations(soak: Soak) -> Vec<Invocation> {
                 .env("ROTA_KILL_ROUNDS", "200")
                 .env("ROTA_KILL_CROWD", "1000000"),
         ],
+        Soak::Jobs => vec![
+            Invocation::cargo(["test", "--release", "--package", "rota", "--test", "kill"])
+                .args(["--", "--nocapture", "nothing_acknowledged_is_lost_and_nothing_is_recorded_twice"])
+                .env("ROTA_KILL_ROUNDS", "200"),
+        ],
     }
 }
 
@@ -44,6 +51,11 @@ mod tests {
             invocations(Soak::Store)[0].to_string(),
             "ROTA_KILL_ROUNDS=200 ROTA_KILL_CROWD=1000000 cargo test --release --package rota-store-sqlite --test kill -- \
              --nocapture nothing_acknowledged_is_missing_after_a_kill"
+        );
+        assert_eq!(
+            invocations(Soak::Jobs)[0].to_string(),
+            "ROTA_KILL_ROUNDS=200 cargo test --release --package rota --test kill -- --nocapture \
+             nothing_acknowledged_is_lost_and_nothing_is_recorded_twice"
         );
     }
 }

@@ -1,14 +1,18 @@
-//! The real program as a child process, with a data folder, a port and a configuration folder of its own.
+//! The real program as a child process, with a data folder, a port and a configuration folder of its own. What it logs is
+//! kept, and shown when the test fails.
 
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 /// The administrator's key in tests.
 pub const KEY: &str = "rota_test_key_for_the_administrator";
+/// How much of the log is shown when a test fails.
+const LAST_LINES: usize = 60;
 
 /// A place for one installation: it goes when dropped.
 pub struct Home {
@@ -47,12 +51,51 @@ impl Home {
 
     /// `rota up` on a free port; returns when it answers.
     pub fn up(&self) -> Rota {
-        let mut command = self.command();
-        command
-            .args(["up", "--listen", "127.0.0.1:0", "--data"])
-            .arg(self.data())
-            .env("ROTA_BOOTSTRAP_KEY", KEY);
+        self.up_with(&[])
+    }
+
+    /// The same, with further flags.
+    pub fn up_with(&self, flags: &[&str]) -> Rota {
+        let mut command = self.up_command();
+        command.args(flags);
         Rota::start(command)
+    }
+
+    /// `kill -9` of a start after so long, however far it is by then.
+    pub fn up_and_kill(&self, after: Duration) {
+        let mut child = self.up_command().stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(after);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    fn up_command(&self) -> Command {
+        let log = File::options().create(true).append(true).open(self.log_file()).unwrap();
+        let mut command = self.command();
+        command.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(self.data());
+        command.env("ROTA_BOOTSTRAP_KEY", KEY).stderr(log);
+        command
+    }
+
+    /// What was logged here since the first start.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+}
+
+impl Drop for Home {
+    #[expect(clippy::print_stderr, reason = "whoever looks into a failure wants to know")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let first = lines.len().saturating_sub(LAST_LINES);
+            eprintln!("The end of the log of {} lines:\n{}", lines.len(), lines[first..].join("\n"));
+        }
     }
 }
 
@@ -62,6 +105,8 @@ pub struct Rota {
     pub url: String,
     /// What it printed until it was up.
     pub banner: String,
+    /// When it was up.
+    pub up_at: Instant,
 }
 
 impl Rota {
@@ -74,10 +119,11 @@ impl Rota {
                 panic!("rota ended with {:?} before it was up: {banner}", child.wait());
             }
         }
+        let up_at = now();
         std::thread::spawn(move || lines.read_to_string(&mut String::new()));
         let url = banner.lines().find_map(|line| line.trim().strip_prefix("API")).expect("an address");
         let url = url.trim().trim_end_matches("/api/v1").to_owned();
-        Self { child, url, banner }
+        Self { child, url, banner, up_at }
     }
 
     pub fn id(&self) -> u32 {
@@ -93,9 +139,35 @@ impl Rota {
     /// What Ctrl-C does. Returns how it ended and how long that took.
     pub fn interrupt(mut self) -> (ExitStatus, Duration) {
         let began = now();
-        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        self.send(Signal::INT);
         let status = self.child.wait().unwrap();
         (status, began.elapsed())
+    }
+
+    /// `kill`, as a supervisor does it.
+    pub fn terminate(mut self) -> ExitStatus {
+        self.send(Signal::TERM);
+        self.child.wait().unwrap()
+    }
+
+    /// Stops the process where it stands; on return it stands.
+    pub fn freeze(&self) {
+        self.send(Signal::STOP);
+        let (_, status) = waitpid(Some(self.pid()), WaitOptions::UNTRACED).unwrap().unwrap();
+        assert!(status.stopped(), "{status:?}");
+    }
+
+    /// Lets it go on.
+    pub fn wake(&self) {
+        self.send(Signal::CONT);
+    }
+
+    fn send(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 }
 
