@@ -28,7 +28,8 @@ enum Held {
     ByUs,
     /// To a job that keeps twins away.
     By(Box<Versioned<Job>>),
-    /// To a job that is not there: it is still to be created, or was deleted.
+    /// To a job that is not there: it is still to be created, or was deleted. The key was written to, so that nobody
+    /// clears it away meanwhile.
     ByNobody(Box<Versioned<UniqueKey>>),
     /// Somebody wrote to it meanwhile: look again.
     Moving,
@@ -55,11 +56,24 @@ impl JobDesk {
             let created = match persevere("take a unique key", |_| self.hold(domain, key, job_id)).await? {
                 Held::Moving => None,
                 Held::By(job) => return repeated(*job, submission),
-                Held::ByUs => self.create_keyed(under(job_id)).await?,
+                Held::ByUs => {
+                    let created = self.create_keyed(under(job_id)).await?;
+                    if created.is_none() && submission.idempotency_key.is_some() {
+                        return Err(SubmitError::Deleted(job_id));
+                    }
+                    created
+                }
                 Held::ByNobody(found) => {
-                    let created = self.create_keyed(under(found.document.job_id)).await?;
+                    let id = found.document.job_id;
+                    // Under a name of its own a submission is found again by its own id alone.
+                    let created = if submission.idempotency_key.is_some() {
+                        self.bar(under(id)).await?;
+                        None
+                    } else {
+                        self.create_keyed(under(id)).await?
+                    };
                     if created.is_none() {
-                        // Its id is taken by a job that was deleted, and so is in nobody's way.
+                        // Its id is taken by a job that is no more, and so is in nobody's way.
                         persevere("take a unique key", |_| self.move_on(&found, job_id)).await?;
                     }
                     created
@@ -70,6 +84,25 @@ impl JobDesk {
             }
         }
         Err(StoreError::unavailable("take a unique key", "others are submitting the same; try again").into())
+    }
+
+    /// Takes the id of a job that somebody is about to create, so that it is never created: what stands there has ended, and
+    /// is deleted at once. If the job came to be meanwhile it stays, and keeps its key: the next look finds it.
+    async fn bar(&self, mut job: Job) -> Result<(), SubmitError> {
+        job.input.payload.clear();
+        (job.unique, job.idempotency_key, job.request_digest) = (None, None, None);
+        let now = self.surroundings.now();
+        let barred = job.cancel("its submitter was too slow: another has its unique key", now, self.node);
+        if barred.is_err() {
+            return Ok(());
+        }
+        // One that is there already is the job itself, or a bar whose answer was lost: the next look tells.
+        let created = persevere("take a unique key", |_| self.jobs.create_as(&job)).await?;
+        if let Some(version) = created {
+            let deleted = self.delete(&job.domain, job.job_id, Some(version)).await;
+            deleted.map_err(|error| StoreError::unavailable("take a unique key", error))?;
+        }
+        Ok(())
     }
 
     /// Creates the job that a key names. None if its id is taken by a job that is no more.
@@ -93,13 +126,10 @@ impl JobDesk {
             return Ok(if matches!(created, Created::New(_)) { Held::ByUs } else { Held::Moving });
         };
         let Some(job) = self.jobs.get(domain, found.document.job_id).await? else {
-            return if found.document.job_id == ours {
-                Ok(Held::ByUs)
-            } else if self.surroundings.has(Flaw::TakesKeyFromSlow) {
-                self.move_on(&found, ours).await
-            } else {
-                Ok(Held::ByNobody(Box::new(found)))
-            };
+            if self.surroundings.has(Flaw::TakesKeyFromSlow) && found.document.job_id != ours {
+                return self.move_on(&found, ours).await;
+            }
+            return self.keep(found, ours).await;
         };
         if self.finish_requeue(&found, &job).await? {
             return Ok(Held::Moving);
@@ -108,6 +138,17 @@ impl JobDesk {
             return Ok(Held::By(Box::new(job)));
         }
         self.move_on(&found, ours).await
+    }
+
+    /// Writes to a key whose job is missing, so that whoever thinks it old finds another version.
+    async fn keep(&self, found: Versioned<UniqueKey>, ours: JobId) -> Result<Held, StoreError> {
+        let mut after = found.document.clone();
+        after.metadata.touch(self.surroundings.now(), self.node);
+        let Saved::Applied(version) = self.unique_keys.save(&found, &after).await? else {
+            return Ok(Held::Moving);
+        };
+        let kept = found.written(after, version);
+        Ok(if kept.document.job_id == ours { Held::ByUs } else { Held::ByNobody(Box::new(kept)) })
     }
 
     /// A requeue that is under way is finished: who began it may be no more.
