@@ -18,21 +18,22 @@ mod recovery;
 mod run;
 mod settle;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::{Holder, Job, JobStatus};
 use rota_model::time::UnixMillis;
-use rota_store::StoreError;
 use rota_store::hints::{Changes, Hint, News};
 use rota_store::jobs::Jobs;
 use rota_store::repository::Created;
+use rota_store::{StoreError, Versioned};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::desk;
+use crate::desk::{self, Made};
 use crate::flaws::Flaw;
 use crate::lease::Lease;
 use crate::patience::{STORE_PAUSE, answered};
@@ -214,11 +215,27 @@ impl Processor {
         answer.await.unwrap_or_else(|_| Err(StoreError::unknown("create a job", "the node ended meanwhile")))
     }
 
-    async fn create_claimed(&self, seat: &Seat, mut job: Job) -> Result<Created<Job>, StoreError> {
-        if let Err(refusal) = job.claim(seat.holder, seat.token, self.surroundings.now()) {
+    /// A claim that would be worth nothing by now is not written: then the job is stored as one that waits.
+    async fn create_claimed(&self, seat: &Seat, job: Job) -> Result<Created<Job>, StoreError> {
+        let mut claimed = job.clone();
+        if let Err(refusal) = claimed.claim(seat.holder, seat.token, self.surroundings.now()) {
             return Err(StoreError::refused("create a job", refusal));
         }
-        desk::create(&self.jobs, &self.surroundings, job).await
+        let good = || self.lease.is_good() && self.hands().holder == seat.holder;
+        let last = AtomicBool::new(true);
+        let form = || {
+            last.store(good(), Ordering::Relaxed);
+            if last.load(Ordering::Relaxed) { &claimed } else { &job }
+        };
+        let made = desk::create_in_form(&self.jobs, &self.surroundings, &job, form).await?;
+        Ok(match made {
+            Made::New(version) => {
+                let document = if last.load(Ordering::Relaxed) { claimed } else { job };
+                Created::New(Versioned { key: rota_store::jobs::key(&document), document, version })
+            }
+            Made::Found(there) => Created::New(*there),
+            Made::Taken => Created::Exists(job),
+        })
     }
 
     /// Whether a job is ours, now that it is stored. If not, it is found again, and given back or queued again.

@@ -35,6 +35,23 @@ enum Held {
     Moving,
 }
 
+/// What became of the job that a key names.
+enum Keyed {
+    Done(Box<Submitted>),
+    /// It is there, and keeps nobody away, or nobody could tell yet: look again.
+    Outside,
+    /// Its id is taken by a job that is no more, and so is in nobody's way.
+    Gone,
+}
+
+/// Why a job that was never to be stands where it would have stood.
+const BAR: &str = "its submitter was too slow: another has its unique key";
+
+/// Whether a job only keeps its id from being used.
+fn is_bar(job: &Job) -> bool {
+    job.result.get("cancelled").is_some_and(|why| why == BAR)
+}
+
 impl JobDesk {
     pub(super) async fn submit_unique(
         &self,
@@ -46,41 +63,44 @@ impl JobDesk {
         let Some(key) = submission.unique.as_ref().map(|unique| unique.key.as_str()) else {
             return Err(StoreError::refused("submit", "it has no unique key").into());
         };
-        if submission.idempotency_key.is_some()
+        let named = submission.idempotency_key.is_some();
+        if named
             && let Some(there) = persevere("submit", |_| self.jobs.get(domain, job_id)).await?
+            && !is_bar(&there.document)
         {
             return repeated(there, submission);
         }
-        let under = |id| self.job(domain, submission.clone(), id, job_number);
+        let under = |id, number| self.job(domain, submission.clone(), id, number);
+        let mut gone = 0;
         for _ in 0..TRIES {
-            let created = match persevere("take a unique key", |_| self.hold(domain, key, job_id)).await? {
-                Held::Moving => None,
+            match persevere("take a unique key", |_| self.hold(domain, key, job_id)).await? {
+                Held::Moving => {}
                 Held::By(job) => return repeated(*job, submission),
-                Held::ByUs => {
-                    let created = self.create_keyed(under(job_id)).await?;
-                    if created.is_none() && submission.idempotency_key.is_some() {
-                        return Err(SubmitError::Deleted(job_id));
-                    }
-                    created
-                }
+                Held::ByUs => match self.create_keyed(under(job_id, job_number)).await? {
+                    Keyed::Done(submitted) => return Ok(*submitted),
+                    Keyed::Outside => {}
+                    // Whoever took our id has moved the key on by now; if not, a person deleted the job.
+                    Keyed::Gone => gone += 1,
+                },
                 Held::ByNobody(found) => {
                     let id = found.document.job_id;
                     // Under a name of its own a submission is found again by its own id alone.
-                    let created = if submission.idempotency_key.is_some() {
-                        self.bar(under(id)).await?;
-                        None
+                    let made = if named {
+                        self.bar(under(id, self.numbers.next().await?)).await?
                     } else {
-                        self.create_keyed(under(id)).await?
+                        self.create_keyed(under(id, job_number)).await?
                     };
-                    if created.is_none() {
-                        // Its id is taken by a job that is no more, and so is in nobody's way.
-                        persevere("take a unique key", |_| self.move_on(&found, job_id)).await?;
+                    match made {
+                        Keyed::Done(submitted) => return Ok(*submitted),
+                        Keyed::Outside => {}
+                        Keyed::Gone => {
+                            persevere("take a unique key", |_| self.move_on(&found, job_id)).await?;
+                        }
                     }
-                    created
                 }
-            };
-            if let Some(submitted) = created {
-                return Ok(submitted);
+            }
+            if named && gone > 1 {
+                return Err(SubmitError::Deleted(job_id));
             }
         }
         Err(StoreError::unavailable("take a unique key", "others are submitting the same; try again").into())
@@ -88,35 +108,43 @@ impl JobDesk {
 
     /// Takes the id of a job that somebody is about to create, so that it is never created: what stands there has ended, and
     /// is deleted at once. If the job came to be meanwhile it stays, and keeps its key: the next look finds it.
-    async fn bar(&self, mut job: Job) -> Result<(), SubmitError> {
+    async fn bar(&self, mut job: Job) -> Result<Keyed, SubmitError> {
         job.input.payload.clear();
         (job.unique, job.idempotency_key, job.request_digest) = (None, None, None);
-        let now = self.surroundings.now();
-        let barred = job.cancel("its submitter was too slow: another has its unique key", now, self.node);
-        if barred.is_err() {
-            return Ok(());
+        if let Err(refusal) = job.cancel(BAR, self.surroundings.now(), self.node) {
+            return Err(StoreError::refused("take a unique key", refusal).into());
         }
-        // One that is there already is the job itself, or a bar whose answer was lost: the next look tells.
         let created = persevere("take a unique key", |_| self.jobs.create_as(&job)).await?;
-        if let Some(version) = created {
-            let deleted = self.delete(&job.domain, job.job_id, Some(version)).await;
-            deleted.map_err(|error| StoreError::unavailable("take a unique key", error))?;
+        let there = persevere("take a unique key", |_| self.jobs.get(&job.domain, job.job_id)).await?;
+        match there {
+            None => Ok(Keyed::Gone),
+            Some(there) if created.is_some() || is_bar(&there.document) => {
+                let deleted = self.delete(&job.domain, job.job_id, Some(there.version)).await;
+                deleted.map_err(|error| StoreError::unavailable("take a unique key", error))?;
+                Ok(Keyed::Gone)
+            }
+            Some(_) => Ok(Keyed::Outside),
         }
-        Ok(())
     }
 
-    /// Creates the job that a key names. None if its id is taken by a job that is no more.
-    async fn create_keyed(&self, job: Job) -> Result<Option<Submitted>, SubmitError> {
+    /// Creates the job that a key names.
+    async fn create_keyed(&self, job: Job) -> Result<Keyed, SubmitError> {
         let ours = match self.create_queued(job).await? {
-            Created::New(job) => return Ok(Some(Submitted::New(job))),
+            Created::New(job) => return Ok(Keyed::Done(Box::new(Submitted::New(job)))),
             Created::Exists(ours) => ours,
         };
         let there = persevere("submit", |_| self.jobs.get(&ours.domain, ours.job_id)).await?;
-        Ok(there.map(|there| {
+        Ok(match there {
+            None => Keyed::Gone,
             // Ours, if the answer to our own create was lost; otherwise that of whoever finished our half.
-            let own = there.document.job_number == ours.job_number;
-            if own { Submitted::New(there) } else { Submitted::Twin(there) }
-        }))
+            Some(there) if there.document.job_number == ours.job_number => {
+                Keyed::Done(Box::new(Submitted::New(there)))
+            }
+            Some(there) if there.document.is_in_scope(self.surroundings.now()) => {
+                Keyed::Done(Box::new(Submitted::Twin(there)))
+            }
+            Some(_) => Keyed::Outside,
+        })
     }
 
     /// Looks whom a key belongs to, and takes it if it is free.
