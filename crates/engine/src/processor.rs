@@ -116,7 +116,7 @@ impl Processor {
 
     /// Claims as many due jobs as there are free slots and begins with them. Says when it is worth trying again.
     async fn step(self: &Arc<Self>, short_since: &mut Option<Instant>) -> Result<Next, StoreError> {
-        if self.hands().rests && !self.surroundings.has(Flaw::ClaimsWhilePaused) {
+        if self.hands().rests {
             return Ok(Next::Told);
         }
         if !self.lease.is_good() {
@@ -314,6 +314,7 @@ impl Processor {
 
     /// The node is to begin nothing new, or may again.
     pub(crate) fn set_rests(&self, rests: bool) {
+        let rests = rests && !self.surroundings.has(Flaw::ClaimsWhilePaused);
         self.hands().set_rests(rests);
         self.work_again.notify_one();
     }

@@ -99,7 +99,7 @@ impl Hands {
         let brake = Arc::clone(&held.brake);
         match self.running.insert(id, held) {
             // A former epoch of it, whose result nobody wants any more.
-            Some(former) if !former.ended => former.brake.pull(Stop::NotOurs),
+            Some(former) if !former.ended => former.brake.pull(Stop::LeaseOver),
             _ => self.active += 1,
         }
         brake
@@ -139,10 +139,10 @@ impl Hands {
         self.free(capacity) > 0
     }
 
-    /// Keeps all free slots for a claim. None if there are none.
+    /// Keeps all free slots for a claim. None if there are none, or nothing new is begun.
     pub(super) fn begin_claim(&mut self, token: ClaimToken, capacity: usize) -> Option<(usize, Holder)> {
         let free = self.free(capacity).min(MAX_PAGE);
-        if free == 0 {
+        if free == 0 || self.rests {
             return None;
         }
         self.claiming.insert(token);
