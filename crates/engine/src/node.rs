@@ -312,7 +312,7 @@ async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationTok
 }
 
 /// Others took us for dead: what we run is theirs by now.
-async fn rejoin(life: &Life, membership: &mut Membership, over: &CancellationToken) {
+async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &CancellationToken) {
     if !life.surroundings.has(Flaw::RejoinsAsTheSame) {
         life.lease.end();
         let stopped = life.processor.abandon();
@@ -325,6 +325,7 @@ async fn rejoin(life: &Life, membership: &mut Membership, over: &CancellationTok
         tracing::warn!(%error, "cannot join again; trying once more");
         sleep(STORE_PAUSE).await;
     }
+    life.obey(membership.wanted());
     life.processor.set_holder(membership.holder());
 }
 
