@@ -11,7 +11,7 @@ pub const FOUND: [(Flaw, u64, &str); 22] = [
     (Flaw::BeginsAfterLease, 28, "nothing_begins_without_a_lease"),
     (Flaw::CountsOwnSleep, 0, "the_dead_were_watched"),
     (Flaw::FailedReadsCount, 2, "the_dead_were_watched"),
-    (Flaw::CondemnsBlindly, 18, "the_dead_were_watched"),
+    (Flaw::CondemnsBlindly, 61, "the_dead_were_watched"),
     (Flaw::RejoinsAsTheSame, 0, "the_condemned_write_no_more"),
     (Flaw::SettlesWithoutEpoch, 3, "a_result_is_of_the_last_epoch"),
     (Flaw::ConflictForgetsResult, 12, "no_result_is_forgotten"),
