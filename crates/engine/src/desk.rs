@@ -232,8 +232,33 @@ impl JobDesk {
 pub(crate) async fn create(
     jobs: &Jobs,
     surroundings: &Surroundings,
-    mut job: Job,
+    job: Job,
 ) -> Result<Created<Job>, StoreError> {
+    create_in_form(jobs, surroundings, &job, || &job).await.map(|version| match version {
+        Made::New(version) => {
+            Created::New(Versioned { key: rota_store::jobs::key(&job), document: job, version })
+        }
+        Made::Found(there) => Created::New(*there),
+        Made::Taken => Created::Exists(job),
+    })
+}
+
+/// What became of a create.
+pub(crate) enum Made {
+    New(Version),
+    /// By a try of ours whose answer was lost.
+    Found(Box<Versioned<Job>>),
+    Taken,
+}
+
+/// The same, in the form that the job is to have at each try: one that is stored as claimed is not, once the claim would be
+/// worth nothing.
+pub(crate) async fn create_in_form<'a>(
+    jobs: &Jobs,
+    surroundings: &Surroundings,
+    job: &Job,
+    form: impl Fn() -> &'a Job,
+) -> Result<Made, StoreError> {
     // Whoever chose the name may have used it before; an id that was just made up can only have been taken by us.
     let ours = job.idempotency_key.is_none() && job.unique.is_none();
     let flawed =
@@ -242,22 +267,19 @@ pub(crate) async fn create(
     let mut repeated = false;
     let created = persevere("create a job", |maybe| {
         repeated |= maybe;
-        jobs.create_as(other.as_ref().filter(|_| maybe).unwrap_or(&job))
+        jobs.create_as(other.as_ref().filter(|_| maybe).unwrap_or_else(|| form()))
     });
-    let version = match created.await {
-        Err(StoreError::Unknown { .. }) if surroundings.has(Flaw::AcknowledgesUnknown) => Some(Version(0)),
-        created => created?,
-    };
-    if let Some(other) = other.filter(|_| repeated) {
-        job = other;
-    }
-    let key = rota_store::jobs::key(&job);
-    match version {
-        Some(version) => Ok(Created::New(Versioned { key, document: job, version })),
-        None if repeated && ours => {
-            let there = persevere("read a job", |_| jobs.get_any(job.job_id)).await?;
-            Ok(there.map_or(Created::Exists(job), Created::New))
+    match created.await {
+        Err(StoreError::Unknown { .. }) if surroundings.has(Flaw::AcknowledgesUnknown) => {
+            Ok(Made::New(Version(0)))
         }
-        None => Ok(Created::Exists(job)),
+        Err(error) => Err(error),
+        Ok(Some(version)) if !repeated => Ok(Made::New(version)),
+        Ok(created) if created.is_some() || ours => {
+            let id = other.as_ref().map_or(job.job_id, |other| other.job_id);
+            let there = persevere("read a job", |_| jobs.get_any(id)).await?;
+            Ok(there.map_or(Made::Taken, |there| Made::Found(Box::new(there))))
+        }
+        Ok(_) => Ok(Made::Taken),
     }
 }

@@ -2,7 +2,7 @@
 //! good, unique keys go that keep nobody away any more, and types that nobody runs are told of. In slices, so that nobody is
 //! held up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use rota_store::collection::JOBS;
 use rota_store::cursor::Cursor;
 use rota_store::jobs::Jobs;
 use rota_store::nodes::Nodes;
+use rota_store::seam::Version;
 use rota_store::unique_keys::UniqueKeys;
 use rota_store::{Store, StoreError, Versioned, sweep};
 
@@ -22,6 +23,9 @@ use crate::surroundings::Surroundings;
 const SLICE: usize = 200;
 /// Expiry is looked at every tick, the rest every so many.
 const CLEAR_EVERY: u32 = 60;
+/// How many slices of keys are looked at in one go.
+const MAX_SLICES: u32 = 50;
+const MAX_WITHOUT_JOB: usize = 10_000;
 /// A key that was written to within this time may belong to a submission that is under way.
 const KEY_REST: Duration = Duration::from_secs(60 * 60);
 
@@ -35,6 +39,8 @@ pub(crate) struct Maintenance {
     ticks: u32,
     /// Where the walk through old keys goes on.
     keys_from: Option<Cursor>,
+    /// Keys whose job is missing: since when, by the clock that only goes forward, and at which version.
+    without_job: BTreeMap<String, (Version, Duration)>,
 }
 
 impl Maintenance {
@@ -42,7 +48,17 @@ impl Maintenance {
         let jobs = Jobs::new(Arc::clone(&store));
         let unique_keys = UniqueKeys::new(Arc::clone(&store));
         let nodes = Nodes::new(Arc::clone(&store));
-        Self { store, jobs, unique_keys, nodes, surroundings, node, ticks: 0, keys_from: None }
+        Self {
+            store,
+            jobs,
+            unique_keys,
+            nodes,
+            surroundings,
+            node,
+            ticks: 0,
+            keys_from: None,
+            without_job: BTreeMap::new(),
+        }
     }
 
     /// To be called about every second.
@@ -93,20 +109,36 @@ impl Maintenance {
         let before = rota_model::time::UnixMillis(
             now.0.saturating_sub(i64::try_from(KEY_REST.as_millis()).unwrap_or(i64::MAX)),
         );
-        let (keys, next) = self.unique_keys.unchanged_since(before, SLICE, self.keys_from.take()).await?;
-        self.keys_from = next;
-        for key in keys {
-            if !self.is_needed(&key).await? {
-                self.unique_keys.delete(&key, now).await?;
+        for _ in 0..MAX_SLICES {
+            let (keys, next) = self.unique_keys.unchanged_since(before, SLICE, self.keys_from.take()).await?;
+            self.keys_from = next;
+            for key in keys {
+                if !self.is_needed(&key).await? {
+                    self.unique_keys.delete(&key, now).await?;
+                }
+            }
+            if self.keys_from.is_none() {
+                break;
             }
         }
         Ok(())
     }
 
-    /// Whether a key keeps anybody away, or a requeue of its job is under way.
-    async fn is_needed(&self, key: &Versioned<UniqueKey>) -> Result<bool, StoreError> {
+    /// Whether a key keeps anybody away, or a requeue of its job is under way. One whose job is missing may belong to a
+    /// submission under way, whatever the clocks say: it is needed until it was seen unchanged for long enough.
+    async fn is_needed(&mut self, key: &Versioned<UniqueKey>) -> Result<bool, StoreError> {
         let UniqueKey { domain, job_id, requeue, .. } = &key.document;
-        let Some(job) = self.jobs.get(domain, *job_id).await? else { return Ok(false) };
+        let Some(job) = self.jobs.get(domain, *job_id).await? else {
+            let now = self.surroundings.elapsed();
+            if self.without_job.len() >= MAX_WITHOUT_JOB {
+                self.without_job.clear();
+            }
+            let seen = self.without_job.entry(key.key.id.clone()).or_insert((key.version, now));
+            if seen.0 != key.version {
+                *seen = (key.version, now);
+            }
+            return Ok(now.saturating_sub(seen.1) < KEY_REST);
+        };
         let under_way = requeue.is_some_and(|epoch| job.document.epoch < epoch);
         Ok(under_way || job.document.is_in_scope(self.surroundings.now()))
     }

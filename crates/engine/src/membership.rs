@@ -18,16 +18,19 @@ use rota_model::node::{self, NodeEvent, NodeRole, NodeState, NodeStatus, NodeWis
 use rota_store::nodes::Nodes;
 use rota_store::repository::{Created, Saved};
 use rota_store::{StoreError, Versioned};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::flaws::Flaw;
 use crate::lease::Lease;
 use crate::surroundings::Surroundings;
+use crate::watch::{self, Read, Watch};
 
 /// How often a node says that it lives.
 pub const HEARTBEAT: Duration = Duration::from_secs(2);
 /// After this the answer to a beat is no longer waited for: another is sent.
 const ANSWER: Duration = Duration::from_millis(1_500);
+/// How long a node that starts waits for a former process under its id to be over.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a goodbye is decided anew while others write to the document.
 const TRIES: usize = 5;
 
@@ -97,9 +100,12 @@ impl Membership {
         lease: Arc<Lease>,
         exclusive: bool,
     ) -> Result<Self, StoreError> {
+        if !exclusive {
+            outlive(&nodes, card.id, &surroundings).await?;
+        }
         let incarnation = Incarnation::rising(surroundings.now(), &surroundings.randomness());
         let sent = lease.clock();
-        let state = enter(&nodes, &card, &surroundings, incarnation).await?;
+        let state = enter(&nodes, &card, &surroundings, incarnation, false).await?;
         lease.renew(sent);
         let joined = Self { nodes, card, surroundings, lease, state, incarnation };
         if exclusive {
@@ -114,7 +120,7 @@ impl Membership {
             self.incarnation = Incarnation::rising(self.surroundings.now(), &self.surroundings.randomness());
         }
         let sent = self.lease.clock();
-        let entered = enter(&self.nodes, &self.card, &self.surroundings, self.incarnation);
+        let entered = enter(&self.nodes, &self.card, &self.surroundings, self.incarnation, true);
         self.state = timeout(ANSWER * 2, entered).await.unwrap_or_else(|_| Err(no_answer("join")))?;
         self.lease.renew(sent);
         Ok(())
@@ -233,16 +239,41 @@ fn terminate(state: &mut NodeState, surroundings: &Surroundings, by: NodeId) {
     state.metadata.touch(surroundings.now(), by);
 }
 
+/// Waits until a former process under our id is certainly over: until then it may count on its lease, and run jobs.
+async fn outlive(nodes: &Nodes, id: NodeId, surroundings: &Surroundings) -> Result<(), StoreError> {
+    let mut watch = Watch::new(surroundings.clone());
+    let began = surroundings.elapsed();
+    loop {
+        let sent = surroundings.elapsed();
+        let found = nodes.get(id).await?;
+        let read = Read { sent, answered: surroundings.elapsed() };
+        let former = found.filter(|state| state.document.status != NodeStatus::Terminated);
+        let Some(former) = former else { return Ok(()) };
+        if watch.saw(id, former.version, read) {
+            return Ok(());
+        }
+        if read.answered.saturating_sub(began) > PATIENCE {
+            let why = "another process lives under the id of this node: stop it first";
+            return Err(StoreError::refused("join the fleet", why));
+        }
+        sleep(watch::EVERY).await;
+    }
+}
+
 /// Writes the state of a node that starts, over whatever its former life left.
 async fn enter(
     nodes: &Nodes,
     card: &Card,
     surroundings: &Surroundings,
     incarnation: Incarnation,
+    lives_on: bool,
 ) -> Result<Versioned<NodeState>, StoreError> {
     loop {
         let before = nodes.get(card.id).await?;
-        let state = fresh_state(card, surroundings, incarnation, before.as_ref());
+        let mut state = fresh_state(card, surroundings, incarnation, before.as_ref());
+        // A pause lasts until somebody ends it; a drain was meant for the process that is over.
+        let wanted = before.as_ref().and_then(|before| before.document.wanted);
+        state.wanted = wanted.filter(|wanted| card.controllable && (lives_on || *wanted == NodeWish::Pause));
         let Some(before) = before else {
             if let Created::New(state) = nodes.create(state).await? {
                 return Ok(state);
@@ -266,8 +297,6 @@ fn fresh_state(
     if let Some(before) = before {
         metadata.created_at = before.document.metadata.created_at;
     }
-    // A pause lasts until somebody ends it; a drain was meant for the life that is over.
-    let wanted = before.and_then(|before| before.document.wanted);
     NodeState {
         name: card.name.clone(),
         id: card.id,
@@ -281,7 +310,7 @@ fn fresh_state(
         version: Some(card.version.clone()),
         capacity: Some(card.capacity),
         running: Some(0),
-        wanted: wanted.filter(|wanted| *wanted == NodeWish::Pause),
+        wanted: None,
         controllable: card.controllable,
         metadata,
         extra: before.map_or_else(Extra::new, |before| before.document.extra.clone()),

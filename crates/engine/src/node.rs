@@ -12,6 +12,7 @@
 //! - watchdog: stops all handlers when the lease is over
 //! - maintenance: what expired, and what was deleted long ago
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ use crate::watching::Watching;
 
 /// How long a node that stops tries to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
+/// How long a look through the queue may take.
+const SEARCH: Duration = Duration::from_secs(30);
 /// How often the watchdog looks at least: a clock that stood still while the machine slept must not be trusted for long.
 const WATCHDOG: Duration = Duration::from_millis(250);
 
@@ -86,7 +89,17 @@ pub(crate) struct Life {
     pub(crate) recover_now: Notify,
     works: bool,
     /// What people want of the node, as far as it has read.
-    wanted: Mutex<Option<NodeWish>>,
+    wanted: Mutex<Wanted>,
+    /// How many beats were acknowledged: what was read before the last of them is old.
+    pub(crate) beats: AtomicU64,
+}
+
+/// What people want of a node.
+#[derive(Default)]
+struct Wanted {
+    wish: Option<NodeWish>,
+    /// Ends what was begun because of it.
+    over: CancellationToken,
 }
 
 impl Node {
@@ -148,7 +161,8 @@ impl Node {
             beat_now: Notify::new(),
             recover_now: Notify::new(),
             works,
-            wanted: Mutex::new(wanted),
+            wanted: Mutex::new(Wanted { wish: wanted, over: CancellationToken::new() }),
+            beats: AtomicU64::new(0),
         };
         Ok(Self { desk: Arc::new(desk), fleet, membership, life: Arc::new(life), maintenance, watching })
     }
@@ -171,8 +185,8 @@ impl Node {
         // None of them ends before it is told to, unless by a fault: then the node must not go on as if all were well.
         tokio::select! {
             biased;
-            _ = &mut work => {}
-            _ = &mut beats => {}
+            ended = &mut work => tell_of(ended, "the processor"),
+            ended = &mut beats => tell_of(ended, "the heartbeat"),
             _ = futures::future::select_all(parts) => tracing::error!("a part of the node ended; the node stops"),
         }
         stop.cancel();
@@ -184,6 +198,12 @@ impl Node {
             beats.abort();
             tracing::warn!("could not say goodbye in time");
         }
+    }
+}
+
+fn tell_of(ended: Result<(), tokio::task::JoinError>, part: &str) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "{part} ended; the node stops");
     }
 }
 
@@ -219,14 +239,29 @@ impl Life {
     /// Does what people want of the node, as soon as that is read.
     pub(crate) fn obey(self: &Arc<Self>, wanted: Option<NodeWish>) {
         let mut known = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        if *known == wanted {
+        if known.wish == wanted {
             return;
         }
-        *known = wanted;
+        // A drain that is under way ends with the wish for it.
+        known.over.cancel();
+        *known = Wanted { wish: wanted, over: CancellationToken::new() };
         self.processor.set_rests(!self.works || wanted.is_some());
         if wanted == Some(NodeWish::Drain) {
-            let drained = Arc::clone(self);
-            self.surroundings.spawn(async move { drained.processor.give_back(drained.grace).await });
+            let (drained, over) = (Arc::clone(self), known.over.clone());
+            let drain = Box::pin(async move { drained.processor.give_back(drained.grace).await });
+            self.surroundings.spawn(until(over, drain));
+        }
+    }
+
+    /// Stops all handlers when the lease is over.
+    fn stop_if_over(&self) {
+        if self.lease.is_good() {
+            return;
+        }
+        let stopped = self.processor.abandon();
+        if stopped > 0 {
+            let why = "this node stood still, or could not reach the store, for too long";
+            tracing::warn!(stopped, "{why}; what ran here was stopped");
         }
     }
 
@@ -238,8 +273,13 @@ impl Life {
 /// Says that the node lives, until its life is over; then says goodbye.
 async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationToken, stop: CancellationToken) {
     loop {
+        // Who slept is not saved by the beat that it sends when it wakes: what it ran may be another's by now.
+        life.stop_if_over();
         let beaten = membership.beat(&life.doing()).await;
-        life.obey(membership.wanted());
+        if let Ok(Beat::Acknowledged | Beat::Overtaken) = beaten {
+            life.beats.fetch_add(1, Ordering::Relaxed);
+            life.obey(membership.wanted());
+        }
         let pause = match beaten {
             Ok(Beat::Acknowledged) => HEARTBEAT,
             Ok(Beat::Overtaken) => continue,
@@ -300,8 +340,8 @@ async fn watch(life: Arc<Life>, mut watching: Watching) {
 /// Queues again what nobody runs, and stops what is ours no more.
 async fn recover(life: Arc<Life>) {
     loop {
-        let checked = life.processor.check_running().await;
-        let taken = life.processor.take_over(&life.nodes, life.exclusive).await;
+        let checked = within(SEARCH, life.processor.check_running()).await;
+        let taken = within(SEARCH, life.processor.take_over(&life.nodes, life.exclusive)).await;
         match checked.and(taken) {
             Ok(0) => {}
             Ok(taken) => tracing::info!(taken, "jobs whose holder is gone were queued again"),
@@ -319,18 +359,19 @@ async fn recover(life: Arc<Life>) {
 /// Stops all handlers when the lease is over.
 async fn guard(life: Arc<Life>) {
     loop {
+        life.stop_if_over();
         let left = life.lease.left();
-        if left.is_zero() {
-            let stopped = life.processor.abandon();
-            if stopped > 0 {
-                tracing::warn!(
-                    stopped,
-                    "the store could not be reached for too long; what ran here was stopped"
-                );
-            }
-        }
         sleep(if left.is_zero() { WATCHDOG } else { left.min(WATCHDOG) }).await;
     }
+}
+
+/// Nobody waits for ever for a store that does not answer: what was not done is done the next time.
+async fn within<T>(
+    span: Duration,
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let ended = timeout(span, call).await;
+    ended.unwrap_or_else(|_| Err(StoreError::unavailable("look through the queue", "it took too long")))
 }
 
 async fn maintain(life: Arc<Life>, mut maintenance: Maintenance) {
@@ -338,7 +379,7 @@ async fn maintain(life: Arc<Life>, mut maintenance: Maintenance) {
         sleep(crate::watch::EVERY).await;
         // One node of the fleet is enough.
         if life.rank() == 0
-            && let Err(error) = maintenance.tick().await
+            && let Err(error) = within(SEARCH, maintenance.tick()).await
         {
             tracing::warn!(%error, "cannot clear out");
         }

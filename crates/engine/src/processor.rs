@@ -18,21 +18,22 @@ mod recovery;
 mod run;
 mod settle;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::{Holder, Job, JobStatus};
 use rota_model::time::UnixMillis;
-use rota_store::StoreError;
 use rota_store::hints::{Changes, Hint, News};
 use rota_store::jobs::Jobs;
 use rota_store::repository::Created;
+use rota_store::{StoreError, Versioned};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::desk;
+use crate::desk::{self, Made};
 use crate::flaws::Flaw;
 use crate::lease::Lease;
 use crate::patience::{STORE_PAUSE, answered};
@@ -41,7 +42,7 @@ use crate::types::JobTypes;
 use crate::waiters::Waiters;
 
 pub(crate) use hands::Seat;
-use hands::{Hands, Stop};
+use hands::{Brake, Hands, Stop};
 
 /// A hint may be lost: an idle processor looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -107,7 +108,7 @@ impl Processor {
                 () = self.until(next, &mut changes) => {}
             }
         }
-        self.hands().rests = true;
+        self.hands().stop();
         if !self.surroundings.has(Flaw::StopsWithoutRelease) {
             self.give_back(grace).await;
         }
@@ -121,7 +122,8 @@ impl Processor {
         if !self.lease.is_good() {
             return Ok(Next::After(STORE_PAUSE));
         }
-        let own = self.hands().sections.clone();
+        // Now and then all sections alike: work that only we can do may wait in those of another.
+        let own = self.hands().sections_to_claim();
         let Some(short) = self.claim(own.as_deref()).await? else { return Ok(Next::SlotFree) };
         if !short {
             *short_since = None;
@@ -158,12 +160,12 @@ impl Processor {
         };
         let begun = self.hands().end_claim(token, free, holder, jobs);
         let claimed = claimed?;
-        for (job, brake) in claimed.iter().zip(begun) {
-            let this = Arc::clone(self);
-            let job = job.clone();
-            self.surroundings.spawn(async move { this.run_to_end(job, brake).await });
+        let short = claimed.len() < free;
+        for (job, brake) in claimed.into_iter().zip(begun) {
+            let held = InHand { processor: Arc::clone(self), id: job.document.job_id, brake };
+            self.surroundings.spawn(async move { held.run_to_end(job).await });
         }
-        Ok(Some(claimed.len() < free))
+        Ok(Some(short))
     }
 
     fn types_to_claim(&self) -> Vec<String> {
@@ -198,14 +200,14 @@ impl Processor {
         let (reply, answer) = oneshot::channel();
         let processor = Arc::clone(this);
         this.surroundings.spawn(async move {
-            let id = job.job_id;
-            match processor.create_claimed(&seat, job).await {
-                Ok(Created::New(job)) if processor.may_begin(&job.document) => {
+            let held = InHand { processor, id: job.job_id, brake: Arc::clone(&seat.brake) };
+            match held.processor.create_claimed(&seat, job).await {
+                Ok(Created::New(job)) if held.processor.may_begin(&job.document, &seat) => {
                     let _ = reply.send(Ok(Created::New(job.clone())));
-                    processor.run_to_end(job, seat.brake).await;
+                    held.run_to_end(job).await;
                 }
                 other => {
-                    processor.let_go(id, 1);
+                    drop(held);
                     let _ = reply.send(other);
                 }
             }
@@ -213,27 +215,44 @@ impl Processor {
         answer.await.unwrap_or_else(|_| Err(StoreError::unknown("create a job", "the node ended meanwhile")))
     }
 
-    async fn create_claimed(&self, seat: &Seat, mut job: Job) -> Result<Created<Job>, StoreError> {
-        if let Err(refusal) = job.claim(seat.holder, seat.token, self.surroundings.now()) {
+    /// A claim that would be worth nothing by now is not written: then the job is stored as one that waits.
+    async fn create_claimed(&self, seat: &Seat, job: Job) -> Result<Created<Job>, StoreError> {
+        let mut claimed = job.clone();
+        if let Err(refusal) = claimed.claim(seat.holder, seat.token, self.surroundings.now()) {
             return Err(StoreError::refused("create a job", refusal));
         }
-        desk::create(&self.jobs, &self.surroundings, job).await
+        let good = || self.lease.is_good() && self.hands().holder == seat.holder;
+        let last = AtomicBool::new(true);
+        let form = || {
+            last.store(good(), Ordering::Relaxed);
+            if last.load(Ordering::Relaxed) { &claimed } else { &job }
+        };
+        let made = desk::create_in_form(&self.jobs, &self.surroundings, &job, form).await?;
+        Ok(match made {
+            Made::New(version) => {
+                let document = if last.load(Ordering::Relaxed) { claimed } else { job };
+                Created::New(Versioned { key: rota_store::jobs::key(&document), document, version })
+            }
+            Made::Found(there) => Created::New(*there),
+            Made::Taken => Created::Exists(job),
+        })
     }
 
     /// Whether a job is ours, now that it is stored. If not, it is found again, and given back or queued again.
-    fn may_begin(&self, job: &Job) -> bool {
+    fn may_begin(&self, job: &Job, seat: &Seat) -> bool {
         let in_time = self.lease.is_good() || self.surroundings.has(Flaw::BeginsAfterLease);
-        in_time && job.owner == Some(self.hands().holder.incarnation) && job.status == JobStatus::Started
+        let ours = job.status == JobStatus::Started && job.claim_token == Some(seat.token);
+        in_time && ours && self.hands().holder == seat.holder
+    }
+
+    /// There is work that no hint tells of.
+    pub(crate) fn wake(&self) {
+        self.work_again.notify_one();
     }
 
     /// Somebody stored a job that waits for this instant: until it is claimed, no other one goes before it.
     pub(crate) fn expect(&self, run_at: UnixMillis) {
         self.hands().expect(run_at, self.surroundings.now());
-    }
-
-    fn let_go(&self, id: JobId, epoch: u64) {
-        self.hands().let_go(id, epoch);
-        self.slot_freed.notify_one();
     }
 
     /// Until there may be something to claim.
@@ -265,6 +284,8 @@ impl Processor {
         let due = answered("look ahead", self.jobs.next_due(&self.types.names())).await.ok().flatten();
         self.hands().next_due = due;
         let ahead = due.map(|due| due.since(self.surroundings.now()));
+        // What was due already and was not to be had belongs to others, or is not to be seen yet.
+        let ahead = ahead.filter(|ahead| !ahead.is_zero());
         sleep(ahead.map_or(at_most, |ahead| ahead.min(at_most))).await;
     }
 
@@ -293,10 +314,7 @@ impl Processor {
 
     /// The node is to begin nothing new, or may again.
     pub(crate) fn set_rests(&self, rests: bool) {
-        let mut hands = self.hands();
-        hands.rests = rests;
-        hands.gives_back &= rests;
-        drop(hands);
+        self.hands().set_rests(rests);
         self.work_again.notify_one();
     }
 
@@ -323,14 +341,7 @@ impl Processor {
     /// Lets running jobs finish for as long as they may, and gives the rest back for others to run.
     pub(crate) async fn give_back(&self, grace: Duration) {
         let _ = timeout(grace, self.all_ended()).await;
-        {
-            let mut hands = self.hands();
-            if !hands.rests {
-                // It was resumed meanwhile.
-                return;
-            }
-            hands.gives_back = true;
-        }
+        self.hands().gives_back = true;
         self.stop_all(Stop::Release);
         let _ = timeout(STOP_GRACE * 4, self.all_ended()).await;
     }
@@ -349,6 +360,20 @@ impl Processor {
 
     fn hands(&self) -> MutexGuard<'_, Hands> {
         self.hands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A job that is in hand for as long as this lives, however its task ends.
+struct InHand {
+    processor: Arc<Processor>,
+    id: JobId,
+    brake: Arc<Brake>,
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.processor.hands().let_go(self.id, &self.brake);
+        self.processor.slot_freed.notify_one();
     }
 }
 

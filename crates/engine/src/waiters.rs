@@ -1,14 +1,14 @@
 //! Those who wait for a job to end. One listener serves all of them: a hint wakes whoever waits for that job.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rota_model::ids::JobId;
 use rota_store::hints::{Changes, Hint, News};
 use tokio::sync::Notify;
 
-/// The order of this map decides nothing: it is only looked into by id.
-type ById = HashMap<String, Arc<Notify>>;
+/// In the order of ids, so that who is woken first does not depend on chance.
+type ById = BTreeMap<String, Arc<Notify>>;
 
 /// One who waits. A caller that goes away takes its place along.
 pub(crate) struct Waiter {

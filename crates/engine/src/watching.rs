@@ -2,6 +2,7 @@
 //! it.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use rota_model::ids::{Incarnation, NodeId};
@@ -35,6 +36,7 @@ impl Watching {
     /// Reads every document once, and does what follows from it.
     pub(crate) async fn look(&mut self, life: &Arc<Life>) -> Result<(), StoreError> {
         let sent = self.surroundings.elapsed();
+        let beats = life.beats.load(Ordering::Relaxed);
         let (read, states) = match self.read(life).await {
             Ok(read) => read,
             Err(error) => {
@@ -43,7 +45,7 @@ impl Watching {
             }
         };
         for state in &states {
-            self.hear(life, state);
+            self.hear(life, state, beats);
         }
         let mut dead = false;
         let own = self.own;
@@ -71,14 +73,17 @@ impl Watching {
     }
 
     /// Does what people want of us, and beats at once if our document is no longer ours.
-    fn hear(&self, life: &Arc<Life>, state: &Versioned<NodeState>) {
+    fn hear(&self, life: &Arc<Life>, state: &Versioned<NodeState>, beats: u64) {
         if state.document.id != self.own {
             return;
         }
         if state.document.status == NodeStatus::Terminated {
             life.beat_now.notify_one();
         }
-        life.obey(state.document.wanted);
+        // A beat that was answered meanwhile knows better.
+        if life.beats.load(Ordering::Relaxed) == beats {
+            life.obey(state.document.wanted);
+        }
     }
 
     /// Whether another node is found dead, and that was written down.

@@ -209,14 +209,28 @@ async fn a_node_that_stops_hands_over_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_process_under_the_same_id_ends_the_first() {
+async fn a_second_process_under_the_same_id_is_refused_while_the_first_lives() {
     let stage = Stage::new();
     let first = stage.up("one").await;
-    let second = stage.up("one").await;
-    sleep(Duration::from_secs(4)).await;
-    first.stop().await;
-    let state = stage.state(second.id).await;
-    assert_ne!(state.status, NodeStatus::Terminated, "the second lives on");
-    assert_eq!(second.ended(second.submit(act(json!({}))).await).await.status, JobStatus::Successful);
-    second.stop().await;
+    let refused = stage.try_join(Arc::clone(&stage.store), Stage::options("one")).await.err().unwrap();
+    assert!(refused.to_string().contains("another process lives under the id of this node"), "{refused}");
+    assert_eq!(first.ended(first.submit(act(json!({}))).await).await.status, JobStatus::Successful);
+    first.die();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_starts_waits_until_its_former_one_is_over() {
+    let pair = Pair::new();
+    let (one, cut) = pair.up("one").await;
+    let id = one.submit(act(json!({"steps": 600, "stubborn": true}))).await;
+    sleep(Duration::from_secs(3)).await;
+    // As if frozen: it can do nothing more, and does not know it yet.
+    cut.cut.store(true, Ordering::Relaxed);
+    let since = Instant::now();
+    let again = pair.stage.up("one").await;
+    assert!(since.elapsed() > Duration::from_secs(6), "{:?}", since.elapsed());
+    let ended = again.ended(id).await;
+    assert_eq!((ended.status, ended.epoch, ended.lost), (JobStatus::Successful, 2, 1));
+    one.die();
+    again.stop().await;
 }

@@ -162,6 +162,7 @@ impl Jobs {
     pub async fn expired(&self, now: UnixMillis, limit: usize) -> Result<Vec<Versioned<Job>>, StoreError> {
         let query = Query::new(&JOBS, EXPIRING_FIRST)
             .filter(Filter::Is("status", json!(JobStatus::Queued)))
+            .filter(Filter::Is("epoch", json!(0)))
             .filter(Filter::AtMost("expiresAt", now.0))
             .limit(limit);
         let page = self.jobs.store().find(query).await?;

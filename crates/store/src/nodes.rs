@@ -9,8 +9,8 @@ use crate::StoreError;
 use crate::collection::{Collection, STATE};
 use crate::hints::Changes;
 use crate::query::{Order, Query};
-use crate::repository::{Created, Kept, Repository, Saved, Versioned};
-use crate::seam::{Key, Store};
+use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode};
+use crate::seam::{Document, Key, Store};
 
 impl Kept for NodeState {
     const COLLECTION: &'static Collection = &STATE;
@@ -33,6 +33,16 @@ impl Nodes {
     /// One for each id, in the order given: none where there is no such node, or its document cannot be understood.
     pub async fn get_each(&self, ids: &[NodeId]) -> Result<Vec<Option<Versioned<NodeState>>>, StoreError> {
         self.nodes.get_each(ids.iter().map(|id| Key::new(&STATE, id)).collect()).await
+    }
+
+    /// Those of the nodes whose document is there and cannot be understood: a newer version may have written it.
+    pub async fn unreadable(&self, ids: &[NodeId]) -> Result<Vec<NodeId>, StoreError> {
+        let keys = ids.iter().map(|id| Key::new(&STATE, id)).collect();
+        let found = self.nodes.store().read(keys).await?;
+        let unreadable = |document: &Option<Document>| {
+            document.as_ref().is_some_and(|document| decode::<NodeState>(document.clone()).is_err())
+        };
+        Ok(ids.iter().zip(found).filter(|(_, found)| unreadable(found)).map(|(id, _)| *id).collect())
     }
 
     pub async fn create(&self, state: NodeState) -> Result<Created<NodeState>, StoreError> {

@@ -86,12 +86,14 @@ impl JobDesk {
         let job = persevere("requeue a job", |_| self.jobs.get(domain, id)).await?;
         let job = job.ok_or(ChangeError::Missing)?;
         let next = job.document.epoch + 1;
-        if job.document.status.is_terminal() && on.is_none_or(|on| on == job.version) {
+        job.document.clone().requeue(self.surroundings.now(), self.node)?;
+        if on.is_none_or(|on| on == job.version) {
             self.keep_key(&job.document, next).await?;
         }
         let flawed = self.surroundings.has(Flaw::RequeueResetsEpoch);
-        let requeued = self.change(domain, id, on, |job, tried| {
-            if tried && job.epoch >= next && !job.status.is_terminal() {
+        let requeued = self.change(domain, id, on, |job, _| {
+            // Only a requeue leads on from where it ended: ours, whose answer was lost, or that of whoever finished it.
+            if job.epoch >= next {
                 return Ok(Act::Nothing);
             }
             let mut after = job.clone();
@@ -103,6 +105,7 @@ impl JobDesk {
         });
         let requeued = requeued.await?.ok_or(ChangeError::Missing)?;
         self.processor.expect(requeued.document.run_at);
+        self.processor.wake();
         Ok(requeued)
     }
 
@@ -173,10 +176,18 @@ impl JobDesk {
             let (keys, next) =
                 persevere("delete jobs", |_| self.jobs.keys_to_delete(domain, filter, room, after.clone()))
                     .await?;
-            // What a lost answer leaves in doubt is gone at the second try, and not counted twice.
             let now = self.surroundings.now();
-            let saved = answered("delete jobs", self.jobs.delete_all(keys, now)).await?;
-            deleted += saved.iter().filter(|saved| matches!(saved, Saved::Applied(_))).count() as u64;
+            let saved = answered("delete jobs", self.jobs.delete_all(keys, now)).await;
+            let gone =
+                |saved: &[Saved]| saved.iter().filter(|saved| matches!(saved, Saved::Applied(_))).count();
+            deleted += match saved {
+                Ok(saved) => gone(&saved) as u64,
+                // What was deleted before is told; the rest is still there, and asked for again.
+                Err(error) if error.is_passing() && deleted > 0 => {
+                    return Ok(Deleted { deleted, more: true });
+                }
+                Err(error) => return Err(error),
+            };
             let Some(next) = next else { return Ok(Deleted { deleted, more: false }) };
             after = Some(next);
         }
@@ -197,15 +208,20 @@ impl JobDesk {
             let Some(job) = found else {
                 return if tried { Ok(None) } else { Err(ChangeError::Missing) };
             };
-            if !tried && on.is_some_and(|on| on != job.version) {
+            let other = on.is_some_and(|on| on != job.version);
+            if other && !tried {
                 return Err(ChangeError::Changed);
             }
-            match self.act(&job, decide(&job.document, tried)?).await {
+            let act = decide(&job.document, tried)?;
+            // Another version may be what our own write made of it; otherwise it is not what was decided on.
+            if other && !matches!(act, Act::Nothing) {
+                return Err(ChangeError::Changed);
+            }
+            match self.act(&job, act).await {
                 Ok(Some(done)) => return Ok(Some(done)),
-                Ok(None) if on.is_some() && !tried => return Err(ChangeError::Changed),
                 Ok(None) => {}
                 Err(error) if error.is_passing() => {
-                    tried = true;
+                    tried |= matches!(error, StoreError::Unknown { .. });
                     sleep(STORE_PAUSE).await;
                 }
                 Err(error) => return Err(error.into()),

@@ -28,10 +28,28 @@ enum Held {
     ByUs,
     /// To a job that keeps twins away.
     By(Box<Versioned<Job>>),
-    /// To a job that is not there: it is still to be created, or was deleted.
+    /// To a job that is not there: it is still to be created, or was deleted. The key was written to, so that nobody
+    /// clears it away meanwhile.
     ByNobody(Box<Versioned<UniqueKey>>),
     /// Somebody wrote to it meanwhile: look again.
     Moving,
+}
+
+/// What became of the job that a key names.
+enum Keyed {
+    Done(Box<Submitted>),
+    /// It is there, and keeps nobody away, or nobody could tell yet: look again.
+    Outside,
+    /// Its id is taken by a job that is no more, and so is in nobody's way.
+    Gone,
+}
+
+/// Why a job that was never to be stands where it would have stood.
+const BAR: &str = "its submitter was too slow: another has its unique key";
+
+/// Whether a job only keeps its id from being used.
+fn is_bar(job: &Job) -> bool {
+    job.result.get("cancelled").is_some_and(|why| why == BAR)
 }
 
 impl JobDesk {
@@ -45,45 +63,88 @@ impl JobDesk {
         let Some(key) = submission.unique.as_ref().map(|unique| unique.key.as_str()) else {
             return Err(StoreError::refused("submit", "it has no unique key").into());
         };
-        if submission.idempotency_key.is_some()
+        let named = submission.idempotency_key.is_some();
+        if named
             && let Some(there) = persevere("submit", |_| self.jobs.get(domain, job_id)).await?
+            && !is_bar(&there.document)
         {
             return repeated(there, submission);
         }
-        let under = |id| self.job(domain, submission.clone(), id, job_number);
+        let under = |id, number| self.job(domain, submission.clone(), id, number);
+        let mut gone = 0;
         for _ in 0..TRIES {
-            let created = match persevere("take a unique key", |_| self.hold(domain, key, job_id)).await? {
-                Held::Moving => None,
+            match persevere("take a unique key", |_| self.hold(domain, key, job_id)).await? {
+                Held::Moving => {}
                 Held::By(job) => return repeated(*job, submission),
-                Held::ByUs => self.create_keyed(under(job_id)).await?,
+                Held::ByUs => match self.create_keyed(under(job_id, job_number)).await? {
+                    Keyed::Done(submitted) => return Ok(*submitted),
+                    Keyed::Outside => {}
+                    // Whoever took our id has moved the key on by now; if not, a person deleted the job.
+                    Keyed::Gone => gone += 1,
+                },
                 Held::ByNobody(found) => {
-                    let created = self.create_keyed(under(found.document.job_id)).await?;
-                    if created.is_none() {
-                        // Its id is taken by a job that was deleted, and so is in nobody's way.
-                        persevere("take a unique key", |_| self.move_on(&found, job_id)).await?;
+                    let id = found.document.job_id;
+                    // Under a name of its own a submission is found again by its own id alone.
+                    let made = if named {
+                        self.bar(under(id, self.numbers.next().await?)).await?
+                    } else {
+                        self.create_keyed(under(id, job_number)).await?
+                    };
+                    match made {
+                        Keyed::Done(submitted) => return Ok(*submitted),
+                        Keyed::Outside => {}
+                        Keyed::Gone => {
+                            persevere("take a unique key", |_| self.move_on(&found, job_id)).await?;
+                        }
                     }
-                    created
                 }
-            };
-            if let Some(submitted) = created {
-                return Ok(submitted);
+            }
+            if named && gone > 1 {
+                return Err(SubmitError::Deleted(job_id));
             }
         }
         Err(StoreError::unavailable("take a unique key", "others are submitting the same; try again").into())
     }
 
-    /// Creates the job that a key names. None if its id is taken by a job that is no more.
-    async fn create_keyed(&self, job: Job) -> Result<Option<Submitted>, SubmitError> {
+    /// Takes the id of a job that somebody is about to create, so that it is never created: what stands there has ended, and
+    /// is deleted at once. If the job came to be meanwhile it stays, and keeps its key: the next look finds it.
+    async fn bar(&self, mut job: Job) -> Result<Keyed, SubmitError> {
+        job.input.payload.clear();
+        (job.unique, job.idempotency_key, job.request_digest) = (None, None, None);
+        if let Err(refusal) = job.cancel(BAR, self.surroundings.now(), self.node) {
+            return Err(StoreError::refused("take a unique key", refusal).into());
+        }
+        let created = persevere("take a unique key", |_| self.jobs.create_as(&job)).await?;
+        let there = persevere("take a unique key", |_| self.jobs.get(&job.domain, job.job_id)).await?;
+        match there {
+            None => Ok(Keyed::Gone),
+            Some(there) if created.is_some() || is_bar(&there.document) => {
+                let deleted = self.delete(&job.domain, job.job_id, Some(there.version)).await;
+                deleted.map_err(|error| StoreError::unavailable("take a unique key", error))?;
+                Ok(Keyed::Gone)
+            }
+            Some(_) => Ok(Keyed::Outside),
+        }
+    }
+
+    /// Creates the job that a key names.
+    async fn create_keyed(&self, job: Job) -> Result<Keyed, SubmitError> {
         let ours = match self.create_queued(job).await? {
-            Created::New(job) => return Ok(Some(Submitted::New(job))),
+            Created::New(job) => return Ok(Keyed::Done(Box::new(Submitted::New(job)))),
             Created::Exists(ours) => ours,
         };
         let there = persevere("submit", |_| self.jobs.get(&ours.domain, ours.job_id)).await?;
-        Ok(there.map(|there| {
+        Ok(match there {
+            None => Keyed::Gone,
             // Ours, if the answer to our own create was lost; otherwise that of whoever finished our half.
-            let own = there.document.job_number == ours.job_number;
-            if own { Submitted::New(there) } else { Submitted::Twin(there) }
-        }))
+            Some(there) if there.document.job_number == ours.job_number => {
+                Keyed::Done(Box::new(Submitted::New(there)))
+            }
+            Some(there) if there.document.is_in_scope(self.surroundings.now()) => {
+                Keyed::Done(Box::new(Submitted::Twin(there)))
+            }
+            Some(_) => Keyed::Outside,
+        })
     }
 
     /// Looks whom a key belongs to, and takes it if it is free.
@@ -93,13 +154,10 @@ impl JobDesk {
             return Ok(if matches!(created, Created::New(_)) { Held::ByUs } else { Held::Moving });
         };
         let Some(job) = self.jobs.get(domain, found.document.job_id).await? else {
-            return if found.document.job_id == ours {
-                Ok(Held::ByUs)
-            } else if self.surroundings.has(Flaw::TakesKeyFromSlow) {
-                self.move_on(&found, ours).await
-            } else {
-                Ok(Held::ByNobody(Box::new(found)))
-            };
+            if self.surroundings.has(Flaw::TakesKeyFromSlow) && found.document.job_id != ours {
+                return self.move_on(&found, ours).await;
+            }
+            return self.keep(found, ours).await;
         };
         if self.finish_requeue(&found, &job).await? {
             return Ok(Held::Moving);
@@ -108,6 +166,17 @@ impl JobDesk {
             return Ok(Held::By(Box::new(job)));
         }
         self.move_on(&found, ours).await
+    }
+
+    /// Writes to a key whose job is missing, so that whoever thinks it old finds another version.
+    async fn keep(&self, found: Versioned<UniqueKey>, ours: JobId) -> Result<Held, StoreError> {
+        let mut after = found.document.clone();
+        after.metadata.touch(self.surroundings.now(), self.node);
+        let Saved::Applied(version) = self.unique_keys.save(&found, &after).await? else {
+            return Ok(Held::Moving);
+        };
+        let kept = found.written(after, version);
+        Ok(if kept.document.job_id == ours { Held::ByUs } else { Held::ByNobody(Box::new(kept)) })
     }
 
     /// A requeue that is under way is finished: who began it may be no more.

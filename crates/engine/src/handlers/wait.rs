@@ -36,6 +36,7 @@ impl Handler for Wait {
         let millis = job.payload.get("millis").and_then(whole_number);
         let millis = millis.ok_or_else(|| HandlerError::Failed("the payload has no millis".to_owned()))?;
         tokio::select! {
+            biased;
             () = tokio::time::sleep(Duration::from_millis(millis)) => {
                 Ok(Map::from_iter([("waitedMillis".to_owned(), json!(millis))]))
             }

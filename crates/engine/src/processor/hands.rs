@@ -8,6 +8,7 @@ use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::{Holder, Job};
 use rota_model::time::UnixMillis;
 use rota_store::Versioned;
+use rota_store::limits::MAX_PAGE;
 use tokio_util::sync::CancellationToken;
 
 pub(super) struct Hands {
@@ -21,10 +22,13 @@ pub(super) struct Hands {
     reserved: usize,
     /// Whether nothing new is begun.
     pub(super) rests: bool,
+    /// Whether that is for ever.
+    stops: bool,
     /// Whether what was claimed before that, and is only answered now, is given back too.
     pub(super) gives_back: bool,
     /// The sections to look at first.
     pub(super) sections: Option<Vec<u32>>,
+    claims: u32,
     /// Whether nothing waits to be claimed, as far as is known.
     pub(super) quiet: bool,
     /// When the next job is due that waits for its time.
@@ -44,6 +48,8 @@ impl Held {
     }
 }
 
+/// Every so many claims is about all sections.
+const ALL_EVERY: u32 = 8;
 /// Results that wait to be written keep a node from claiming more only when there are this many for each slot.
 const UNWRITTEN: usize = 4;
 
@@ -63,8 +69,10 @@ impl Hands {
             claiming: BTreeSet::new(),
             reserved: 0,
             rests: false,
+            stops: false,
             gives_back: false,
             sections: None,
+            claims: 0,
             quiet: false,
             next_due: None,
         }
@@ -73,6 +81,12 @@ impl Hands {
     fn free(&self, capacity: usize) -> usize {
         let unwritten = capacity.saturating_mul(UNWRITTEN).saturating_sub(self.running.len());
         capacity.saturating_sub(self.active + self.reserved).min(unwritten)
+    }
+
+    /// The sections that the next claim is about; all, if none are given.
+    pub(super) fn sections_to_claim(&mut self) -> Option<Vec<u32>> {
+        self.claims = self.claims.wrapping_add(1);
+        if self.claims.is_multiple_of(ALL_EVERY) { None } else { self.sections.clone() }
     }
 
     /// How many handlers run.
@@ -91,20 +105,34 @@ impl Hands {
         brake
     }
 
-    /// The handler of a job has ended: another may run, while what came of it is written.
-    pub(super) fn ended(&mut self, id: JobId, epoch: u64) {
-        if let Some(held) = self.running.get_mut(&id).filter(|held| held.epoch == epoch && !held.ended) {
+    /// The handler of a job has ended: another may run, while what came of it is written. Whose it is, its brake says: a
+    /// job may be in hand anew, even under the same epoch, before a former life of it is over.
+    pub(super) fn ended(&mut self, id: JobId, brake: &Arc<Brake>) {
+        let held = self.running.get_mut(&id).filter(|held| Arc::ptr_eq(&held.brake, brake) && !held.ended);
+        if let Some(held) = held {
             held.ended = true;
             self.active -= 1;
         }
     }
 
     /// A job is no longer in hand.
-    pub(super) fn let_go(&mut self, id: JobId, epoch: u64) {
-        self.ended(id, epoch);
-        if self.running.get(&id).is_some_and(|held| held.epoch == epoch) {
+    pub(super) fn let_go(&mut self, id: JobId, brake: &Arc<Brake>) {
+        self.ended(id, brake);
+        if self.running.get(&id).is_some_and(|held| Arc::ptr_eq(&held.brake, brake)) {
             self.running.remove(&id);
         }
+    }
+
+    /// Nothing new is begun, or may be again; once the node stops, never again.
+    pub(super) fn set_rests(&mut self, rests: bool) {
+        self.rests = rests || self.stops;
+        self.gives_back &= self.rests;
+    }
+
+    /// The node stops, whatever is wanted of it from now on.
+    pub(super) fn stop(&mut self) {
+        self.stops = true;
+        self.rests = true;
     }
 
     pub(super) fn has_room(&self, capacity: usize) -> bool {
@@ -113,7 +141,7 @@ impl Hands {
 
     /// Keeps all free slots for a claim. None if there are none.
     pub(super) fn begin_claim(&mut self, token: ClaimToken, capacity: usize) -> Option<(usize, Holder)> {
-        let free = self.free(capacity);
+        let free = self.free(capacity).min(MAX_PAGE);
         if free == 0 {
             return None;
         }

@@ -75,7 +75,14 @@ impl Processor {
         let ids: Vec<NodeId> = others.keys().copied().flatten().collect();
         let mut states = Vec::new();
         if !ids.is_empty() {
-            states.extend(nodes.get_each(&ids).await?.into_iter().flatten());
+            let found = nodes.get_each(&ids).await?;
+            let missing = ids.iter().zip(&found).filter(|(_, found)| found.is_none());
+            let missing: Vec<NodeId> = missing.map(|(id, _)| *id).collect();
+            // Whom we cannot understand we do not take for dead.
+            for id in nodes.unreadable(&missing).await? {
+                alive.extend(others.get(&Some(id)).into_iter().flatten());
+            }
+            states.extend(found.into_iter().flatten());
         }
         if others.contains_key(&None) {
             states.extend(nodes.all().await?);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use rota_model::Extra;
+use rota_model::check::{Checker, MAX_NAME_CHARS};
 use rota_model::ids::NodeId;
 use rota_model::job::{Job, JobStatus, Progress, Refusal, Retry};
 use rota_model::log::Level;
@@ -19,7 +20,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::hands::{Brake, Stop};
-use super::{Processor, STOP_GRACE};
+use super::{InHand, Processor, STOP_GRACE};
 use crate::flaws::Flaw;
 use crate::handler::{Context, HandlerError, Reports};
 use crate::patience::answered;
@@ -28,6 +29,9 @@ use crate::patience::answered;
 const FOLLOW_AFTER: Duration = Duration::from_millis(100);
 /// How often what a handler says of its progress is written at most.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+
+/// How much of what a handler says of its failure is kept, in bytes.
+const MAX_WHY: usize = 4 * 1024;
 
 /// What came of running a job.
 enum Outcome {
@@ -54,14 +58,18 @@ impl Outcome {
             Outcome::TimedOut => {
                 job.time_out(epoch, job.next_attempt(Retry::Backoff, chance, now), now, node)
             }
-            Outcome::Ended(Ok(result)) => job.succeed(epoch, result.clone(), now, node),
+            Outcome::Ended(Ok(result)) => match fault_of(result) {
+                None => job.succeed(epoch, result.clone(), now, node),
+                Some(fault) => job.fail(epoch, &fault, None, now, node),
+            },
             Outcome::Ended(Err(error)) => {
                 let retry = match error {
                     HandlerError::Failed(_) | HandlerError::Stopped => Retry::Backoff,
                     HandlerError::Fatal(_) => Retry::Never,
                     HandlerError::RetryAt { at, .. } => Retry::At(*at),
                 };
-                job.fail(epoch, &error.to_string(), job.next_attempt(retry, chance, now), now, node)
+                let why = shortened(error.to_string());
+                job.fail(epoch, &why, job.next_attempt(retry, chance, now), now, node)
             }
         }
     }
@@ -97,38 +105,46 @@ impl Said {
     fn take(&self) -> Option<Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+
+    /// It could not be written: it is said again, unless something newer was.
+    fn put_back(&self, progress: Progress) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(progress);
+        self.news.notify_one();
+    }
+}
+
+impl InHand {
+    /// Runs the job, writes down what came of it, and lets go of it.
+    pub(super) async fn run_to_end(self, job: Versioned<Job>) {
+        let processor = &*self.processor;
+        let epoch = job.document.epoch;
+        let job = Mutex::new(job);
+        let outcome = processor.run_handler(&job, &self.brake).await;
+        processor.hands().ended(self.id, &self.brake);
+        processor.slot_freed.notify_one();
+        if !matches!(outcome, Outcome::Stopped(Stop::NotOurs | Stop::LeaseOver)) {
+            let (node, chance) = (processor.node(), processor.surroundings.chance());
+            let change = |job: &mut Job, epoch, now| outcome.write(job, epoch, chance, now, node);
+            processor.settle(job.into_inner(), epoch, change).await;
+        }
+    }
 }
 
 impl Processor {
-    /// Runs a job that is in hand, writes down what came of it, and lets go of it.
-    pub(super) async fn run_to_end(&self, job: Versioned<Job>, brake: Arc<Brake>) {
-        let (id, epoch) = (job.document.job_id, job.document.epoch);
-        let job = Mutex::new(job);
-        let outcome = self.run_handler(&job, &brake).await;
-        self.hands().ended(id, epoch);
-        self.slot_freed.notify_one();
-        if !matches!(outcome, Outcome::Stopped(Stop::NotOurs | Stop::LeaseOver)) {
-            let (node, chance) = (self.node(), self.surroundings.chance());
-            let change = |job: &mut Job, epoch, now| outcome.write(job, epoch, chance, now, node);
-            self.settle(job.into_inner(), epoch, change).await;
-        }
-        self.let_go(id, epoch);
-    }
-
     async fn run_handler(&self, job: &Mutex<Versioned<Job>>, brake: &Brake) -> Outcome {
         if let Some(why) = brake.why() {
             return Outcome::Stopped(why);
         }
-        let said = Arc::new(Said::default());
-        let (handler, context) = {
+        let (handler, context, said) = {
             let job = &job.lock().await.document;
+            let said = Arc::new(Said { name: job.job_id.to_string(), ..Said::default() });
             if job.is_expired(self.surroundings.now()) {
                 return Outcome::Expired;
             }
             let Some(handler) = self.types.handler(&job.input.kind) else {
                 return Outcome::Stopped(Stop::Release);
             };
-            (handler, self.context(job, brake, &said))
+            (handler, self.context(job, brake, &said), said)
         };
         let deadline = context.deadline;
         let mut run = pin!(AssertUnwindSafe(async move { handler.run(context).await }).catch_unwind());
@@ -217,18 +233,39 @@ impl Processor {
         let Some(progress) = said.take() else { return };
         let before = job.lock().await.clone();
         let mut after = before.document.clone();
-        if after.report(epoch, progress, self.surroundings.now(), self.node()).is_err() {
+        if after.report(epoch, progress.clone(), self.surroundings.now(), self.node()).is_err() {
             return;
         }
-        if let Ok(Saved::Applied(version)) = answered("write progress", self.jobs.save(&before, &after)).await
-        {
-            *job.lock().await = before.written(after, version);
+        match answered("write progress", self.jobs.save(&before, &after)).await {
+            Ok(Saved::Applied(version)) => *job.lock().await = before.written(after, version),
+            Ok(Saved::Overtaken) => said.put_back(progress),
+            Err(error) if error.is_passing() => said.put_back(progress),
+            Err(error) => tracing::warn!(job = %said.name, %error, "its progress cannot be written"),
         }
     }
 
     pub(super) fn node(&self) -> NodeId {
         self.hands().holder.node
     }
+}
+
+/// Why a result cannot be kept by every store, if it cannot.
+fn fault_of(result: &Map<String, Value>) -> Option<String> {
+    let mut check = Checker::new();
+    for (name, value) in result {
+        check.line(name, name, 1..=MAX_NAME_CHARS);
+        check.json(&format!("/{name}"), value);
+    }
+    check.finish().err().map(|invalid| shortened(format!("its result cannot be stored: {invalid}")))
+}
+
+/// What a handler says of its failure, within reason: a job keeps a hundred of these.
+fn shortened(mut why: String) -> String {
+    if why.len() > MAX_WHY {
+        why.truncate((0..=MAX_WHY).rev().find(|end| why.is_char_boundary(*end)).unwrap_or(0));
+        why.push_str(" …");
+    }
+    why
 }
 
 /// Whether a job is still held under this epoch.

@@ -2,6 +2,8 @@
 //! job is no longer ours to change. While the store is away it is tried again and again: a result is not lost as long as the
 //! node lives.
 
+use std::time::Duration;
+
 use rota_model::job::{Job, Refusal};
 use rota_model::time::UnixMillis;
 use rota_store::repository::Saved;
@@ -11,6 +13,24 @@ use tokio::time::sleep;
 use super::Processor;
 use crate::flaws::Flaw;
 use crate::patience::{STORE_PAUSE, answered};
+
+/// Ever longer ones: many results may wait for a store that is away.
+struct Pauses(Duration);
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self(STORE_PAUSE)
+    }
+}
+
+impl Pauses {
+    async fn wait(&mut self) {
+        sleep(self.0).await;
+        self.0 = (self.0 * 2).min(LONGEST_PAUSE);
+    }
+}
+
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 enum Settled {
     Written(Box<Job>),
@@ -26,8 +46,13 @@ impl Processor {
         change: impl Fn(&mut Job, u64, UnixMillis) -> Result<(), Refusal>,
     ) {
         let id = job.document.job_id;
-        let mut meant = None;
+        let (mut meant, mut unstorable) = (None, None::<String>);
+        let mut pauses = Pauses::default();
         loop {
+            let change = |job: &mut Job, epoch, now| match &unstorable {
+                None => change(job, epoch, now),
+                Some(why) => job.fail(epoch, why, None, now, self.node()),
+            };
             match self.try_settle(&job, epoch, &change, &mut meant).await {
                 Ok(Settled::Written(after)) => return self.was_settled(&after),
                 Ok(Settled::Refused(_)) if is_what_was_meant(&job.document, meant.as_deref()) => {
@@ -39,15 +64,21 @@ impl Processor {
                 }
                 Ok(Settled::Overtaken) if self.surroundings.has(Flaw::ConflictForgetsResult) => return,
                 Ok(Settled::Overtaken) => {}
-                Err(error) => {
-                    tracing::warn!(job = %id, %error, "cannot record a result; trying again");
-                    sleep(STORE_PAUSE).await;
+                Err(error) if error.is_passing() => {
+                    tracing::debug!(job = %id, %error, "cannot record a result; trying again");
+                    pauses.wait().await;
                 }
+                Err(error) if unstorable.is_some() => {
+                    tracing::error!(job = %id, %error, "what came of a job cannot be recorded at all");
+                    return;
+                }
+                // The store will never take it: that is what came of the job.
+                Err(error) => unstorable = Some(format!("its result cannot be stored: {error}")),
             }
             match answered("read a job", self.jobs.get_any(id)).await {
                 Ok(Some(now)) => job = now,
                 Ok(None) => return,
-                Err(_) => sleep(STORE_PAUSE).await,
+                Err(_) => pauses.wait().await,
             }
         }
     }

@@ -20,7 +20,7 @@ use rota_model::node::{NodeRole, NodeState};
 use rota_store::jobs::Jobs;
 use rota_store::memory::MemoryStore;
 use rota_store::nodes::Nodes;
-use rota_store::{Store, Versioned, settings};
+use rota_store::{Store, StoreError, Versioned, settings};
 use rota_testkit::surroundings::surroundings;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
@@ -67,11 +67,19 @@ impl Stage {
     }
 
     pub(crate) async fn join(&self, store: Arc<dyn Store>, options: NodeOptions) -> Node {
+        self.try_join(store, options).await.unwrap()
+    }
+
+    pub(crate) async fn try_join(
+        &self,
+        store: Arc<dyn Store>,
+        options: NodeOptions,
+    ) -> Result<Node, StoreError> {
         let settings = settings::open(Arc::clone(&store), self.surroundings.now().to_date()).await.unwrap();
         let mut types = JobTypes::built_in().unwrap();
         types.add("act", &json!({}), Arc::new(Actor(Arc::clone(&self.record)))).unwrap();
         types.add_foreign("elsewhere", &json!({})).unwrap();
-        Node::join(store, &settings, options, Arc::new(types), self.surroundings.clone()).await.unwrap()
+        Node::join(store, &settings, options, Arc::new(types), self.surroundings.clone()).await
     }
 
     pub(crate) async fn up(&self, name: &str) -> Running {

@@ -179,9 +179,10 @@ impl Job {
         self.give_up(&why, now, by)
     }
 
-    /// Whether its time to begin is over.
+    /// Whether its time to begin is over. Whoever has begun once, and is tried again, does not expire.
     pub fn is_expired(&self, now: UnixMillis) -> bool {
-        self.expires_at.is_some_and(|at| at <= now)
+        let just_claimed = u64::from(self.status == JobStatus::Started);
+        self.epoch <= just_claimed && self.expires_at.is_some_and(|at| at <= now)
     }
 
     /// The node that claimed it under this epoch finds that it came too late.
