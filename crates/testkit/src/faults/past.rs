@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rota_model::domain::Domain;
 use rota_model::time::UnixMillis;
-use rota_store::collection::Collection;
-use rota_store::query::{Query, rank};
+use rota_store::collection::{Collection, Kind};
+use rota_store::query::{Filter, Query, rank};
 use rota_store::seam::{Body, Document, Fields, Key, Tally, Version, Write};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -93,7 +93,16 @@ fn is_shown(state: &State, query: &Query) -> bool {
         None => state.hidden_at.is_none(),
         Some(before) => state.hidden_at.is_some_and(|at| at <= before),
     };
-    here && query.filters.iter().all(|filter| filter.holds(query.collection, &state.body))
+    let differs = |filter: &Filter| differs(query.collection, filter, &state.body);
+    here && !query.filters.iter().any(differs)
+        && query.filters.iter().all(|filter| filter.holds(query.collection, &state.body))
+}
+
+/// Whether a document has plainly another value than the one asked for. Most do, and are passed over without a copy.
+fn differs(collection: &Collection, filter: &Filter, body: &Body) -> bool {
+    let Filter::Is(path, wanted) = filter else { return false };
+    let field = collection.field(path).filter(|field| matches!(field.kind, Kind::Keyword | Kind::Integer));
+    field.is_some_and(|field| !wanted.is_null() && field.get(body) != Some(wanted))
 }
 
 /// What a write that was applied makes of a document.

@@ -3,4 +3,27 @@
 
 use rota_engine::flaws::Flaw;
 
-pub const FOUND: [(Flaw, u64, &str); 1] = [(Flaw::LostClaimForgotten, 2, "no_claim_is_orphaned")];
+pub const FOUND: [(Flaw, u64, &str); 22] = [
+    (Flaw::LostClaimForgotten, 2, "no_claim_is_orphaned"),
+    (Flaw::DeadSearchedOnce, 2, "no_claim_is_orphaned"),
+    (Flaw::LeaseByWallClock, 24, "handlers_stop_with_their_lease"),
+    (Flaw::HandlersOutliveLease, 1, "handlers_stop_with_their_lease"),
+    (Flaw::BeginsAfterLease, 28, "nothing_begins_without_a_lease"),
+    (Flaw::CountsOwnSleep, 0, "the_dead_were_watched"),
+    (Flaw::FailedReadsCount, 2, "the_dead_were_watched"),
+    (Flaw::CondemnsBlindly, 61, "the_dead_were_watched"),
+    (Flaw::RejoinsAsTheSame, 0, "the_condemned_write_no_more"),
+    (Flaw::SettlesWithoutEpoch, 3, "a_result_is_of_the_last_epoch"),
+    (Flaw::ConflictForgetsResult, 12, "no_result_is_forgotten"),
+    (Flaw::LossCostsAttempt, 0, "only_failures_cost_attempts"),
+    (Flaw::RequeueResetsEpoch, 0, "epochs_never_fall"),
+    (Flaw::ClaimsEveryType, 0, "nodes_claim_only_their_types"),
+    (Flaw::ClaimsWhilePaused, 4, "who_rests_claims_nothing"),
+    (Flaw::RepeatsUnderNewId, 2, "a_submission_makes_one_job"),
+    (Flaw::TakesKeyFromSlow, 9, "twins_are_kept_away"),
+    (Flaw::RequeuesWithoutKey, 28, "twins_are_kept_away"),
+    (Flaw::DeletePurges, 0, "what_is_deleted_stays_away"),
+    (Flaw::DeletesRunning, 3, "nothing_running_is_deleted"),
+    (Flaw::StopsWithoutRelease, 2, "who_stops_leaves_nothing"),
+    (Flaw::AcknowledgesUnknown, 13, "what_is_acknowledged_exists"),
+];

@@ -92,9 +92,15 @@ pub fn who_rests_claims_nothing(story: &Story<'_>) -> Vec<Finding> {
         let last = before.next();
         // What is learned in the very instant of the claim may come too late for it, or just in time.
         let meanwhile = learned.iter().any(|(_, at, rests)| *at == sent && !rests);
-        if last.is_some_and(|(.., rests)| *rests) && !meanwhile {
-            let (job, node) = (name(story, claimed.job_id), &story.lives[&life].name);
-            found.push((step.at, format!("{job} is claimed by {node}, which knows that it is to rest")));
+        if let Some((_, since, true)) = last
+            && !meanwhile
+        {
+            let (job, node, since) =
+                (name(story, claimed.job_id), &story.lives[&life].name, since.as_secs_f64());
+            found.push((
+                step.at,
+                format!("{job} is claimed by {node}, which knows since {since:.3}s that it is to rest"),
+            ));
         }
     }
     found

@@ -61,11 +61,18 @@ pub fn nothing_begins_without_a_lease(story: &Story<'_>) -> Vec<Finding> {
     found
 }
 
+/// Whoever takes a job over takes it from one that has stopped. Where a person cancels a job and requeues it at once, its
+/// handler may be about to stop when the next one begins: that person took it from nobody.
 pub fn handlers_stop_before_others_begin(story: &Story<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for run in &story.runs {
-        let steps = story.jobs.get(&run.work.job).into_iter().flatten();
-        let mut claims = steps.filter(|step| step.claim().is_some_and(|job| job.epoch > run.work.epoch));
+        let steps = story.jobs.get(&run.work.job).map_or(&[][..], Vec::as_slice);
+        let over = steps.iter().find(|step| step.ends_claim(run.work.epoch)).and_then(|step| step.after);
+        if over.is_some_and(|job| job.result.contains_key("cancelled")) {
+            continue;
+        }
+        let mut claims =
+            steps.iter().filter(|step| step.claim().is_some_and(|job| job.epoch > run.work.epoch));
         let Some(next) = claims.next() else { continue };
         if let Some((_, at)) = acts(story, run).find(|(_, at)| *at > next.at) {
             let since = next.at.as_secs_f64();
