@@ -100,8 +100,12 @@ pub fn nobody_able_is_condemned(story: &Story<'_>) -> Vec<Finding> {
     for Condemned { step, by, incarnation } in condemned(story) {
         let Some(life) = story.incarnations.get(&incarnation) else { continue };
         let from = step.at.saturating_sub(ABLE);
+        // An incarnation that was entered by a join that failed never lived.
+        let has_joined =
+            story.lives.get(life).and_then(|lived| lived.joined).is_some_and(|joined| joined <= from);
         let knew = story.beats.get(&incarnation).and_then(|beats| beats.first()).map(|beat| beat.known);
-        let was_able = knew.is_some_and(|knew| knew <= from) && story.is_untroubled(*life, from, step.at);
+        let was_able =
+            has_joined && knew.is_some_and(|knew| knew <= from) && story.is_untroubled(*life, from, step.at);
         if was_able {
             let (victim, watcher) = (who(story, *life), who(story, by));
             found.push((step.at, format!("{victim} is condemned by {watcher} although nothing kept it")));
