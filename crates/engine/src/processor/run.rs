@@ -21,7 +21,6 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::hands::{Brake, Stop};
 use super::{InHand, Processor, STOP_GRACE};
-use crate::flaws::Flaw;
 use crate::handler::{Context, HandlerError, Reports};
 use crate::patience::answered;
 
@@ -158,15 +157,9 @@ impl Processor {
                 None => std::future::pending().await,
             }
         };
-        let dropped = async {
-            brake.dropped.cancelled().await;
-            if self.surroundings.has(Flaw::HandlersOutliveLease) {
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
             biased;
-            () = dropped => Outcome::Stopped(Stop::LeaseOver),
+            () = brake.dropped.cancelled() => Outcome::Stopped(Stop::LeaseOver),
             ended = &mut run => stopped_or(brake, ended_by(ended)),
             () = brake.told.cancelled() => {
                 let ended = stopping(&mut run, brake).await.map(ended_by);
