@@ -95,7 +95,7 @@ mod tests {
         let Task::Bench(arguments) = task else { panic!("{task:?}") };
         assert_eq!(
             bench::invocation(&arguments).to_string(),
-            "cargo run --release --package rota-bench -- walk --json --jobs 10"
+            "cargo run --release --package rota-bench -- jobs --json --jobs 10"
         );
     }
 }

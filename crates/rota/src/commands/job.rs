@@ -1,6 +1,6 @@
 //! `rota job`: submit jobs, look at them, wait for their end, change them.
 //!
-//! - [`submit`], [`file`]: one job from its flags, many from a file
+//! - [`submit`], [`mod@file`]: one job from its flags, many from a file
 //! - [`list`]: lists, and the filter they share with deleting
 //! - [`changes`]: cancel, requeue, delete
 //! - [`view`]: how they are shown
