@@ -80,9 +80,11 @@ impl Watching {
         if state.document.status == NodeStatus::Terminated {
             life.beat_now.notify_one();
         }
-        // A beat that was answered meanwhile knows better.
-        if life.beats.load(Ordering::Relaxed) == beats {
-            life.obey(state.document.wanted);
+        // A beat that was answered meanwhile may know better that nothing is wanted any more; who is to rest rests in any case,
+        // and learns a second later if it need not.
+        let wanted = state.document.wanted;
+        if wanted.is_some() || life.beats.load(Ordering::Relaxed) == beats {
+            life.obey(wanted);
         }
     }
 
