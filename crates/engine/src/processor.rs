@@ -221,7 +221,10 @@ impl Processor {
         if let Err(refusal) = claimed.claim(seat.holder, seat.token, self.surroundings.now()) {
             return Err(StoreError::refused("create a job", refusal));
         }
-        let good = || self.lease.is_good() && self.hands().holder == seat.holder;
+        let good = || {
+            let hands = self.hands();
+            self.lease.is_good() && hands.holder == seat.holder && !hands.rests
+        };
         let last = AtomicBool::new(true);
         let form = || {
             last.store(good(), Ordering::Relaxed);
