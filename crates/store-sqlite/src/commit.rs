@@ -13,6 +13,7 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params, params_from_iter};
 
 use crate::counts::Totals;
+use crate::heads::Heads;
 use crate::line::{Stored, kind_of};
 use crate::prepared::{Prepared, has_words};
 use crate::row::{RawDocument, Row, columns_of, from_column, key_in};
@@ -29,7 +30,8 @@ const VERSION_BLOCK: u64 = 1_000_000;
 #[derive(Default)]
 pub(crate) struct Memory {
     versions: Versions,
-    totals: Totals,
+    pub(crate) totals: Totals,
+    pub(crate) heads: Heads,
     /// Where views of one domain's collection are known to be.
     domains: HashSet<(&'static str, String)>,
 }
@@ -81,7 +83,7 @@ impl<'a> Commit<'a> {
     }
 
     fn flush(&mut self) -> rusqlite::Result<()> {
-        self.sheet.flush(&mut self.rows, &mut self.memory.totals)?;
+        self.sheet.flush(&mut self.rows, self.memory)?;
         self.memory.totals.write(self.rows.connection)
     }
 
@@ -94,7 +96,7 @@ impl<'a> Commit<'a> {
                 Prepared::Create { key, row } if !self.claims && !self.sheet.has(&key) => {
                     self.insert(&key, &row, version)?
                 }
-                write => self.sheet.apply(&mut self.rows, &mut self.memory.totals, write, version)?,
+                write => self.sheet.apply(&mut self.rows, self.memory, write, version)?,
             };
             if matches!(written, Written::Applied(_)) {
                 if hint.is_new {

@@ -6,7 +6,7 @@
 //! - [`statements`], [`select`]: what is asked of SQLite, made once per shape
 //! - [`row`]: a document as columns and a body; [`rows`]: how it is written
 //! - [`writer`]: one thread that writes for all, with one fsync for everybody who waits at the same moment; [`inbox`]: who
-//!   is next; [`prepared`]: writes made ready for it; [`commit`], [`sheet`], [`mod@line`]: what one commit changes;
+//!   is next; [`prepared`]: writes made ready for it; [`commit`], [`sheet`], [`mod@line`], [`heads`]: what one commit changes;
 //!   [`counts`]: totals that are kept
 //! - [`durability`]: when what was acknowledged is on disk
 //! - [`reader`]: connections that read and never wait for the writer
@@ -19,6 +19,7 @@ mod commit;
 mod counts;
 pub mod durability;
 mod file;
+mod heads;
 pub mod holder;
 mod inbox;
 mod line;

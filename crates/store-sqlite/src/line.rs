@@ -16,6 +16,7 @@ use crate::statements::{document, table};
 use crate::unavailable;
 
 /// What the file holds of a document, as far as writing it again needs to know.
+#[derive(Clone, Copy)]
 pub(crate) struct Stored {
     pub(crate) pk: i64,
     pub(crate) version: Version,
@@ -180,7 +181,12 @@ impl Line {
         }
     }
 
-    pub(crate) fn write(self, rows: &mut Rows<'_>, totals: &mut Totals) -> rusqlite::Result<()> {
+    /// Writes it; what the file holds of it then.
+    pub(crate) fn write(
+        self,
+        rows: &mut Rows<'_>,
+        totals: &mut Totals,
+    ) -> rusqlite::Result<(Key, Option<Stored>)> {
         let Line { key, stored, now, .. } = self;
         let collection = key.collection;
         let before =
@@ -198,17 +204,27 @@ impl Line {
         {
             rows.remove(collection, stored.pk)?;
         }
-        let Some(Now { pk, version, hidden_at, content, has_new_words }) = now else { return Ok(()) };
+        let Some(Now { pk, version, hidden_at, content, has_new_words }) = now else {
+            return Ok((key, None));
+        };
         let head = Head { pk, version, hidden_at };
         if has_new_words && is_update {
             rows.note_words(collection, pk)?;
         }
         match content {
-            Content::Whole(row) if is_update => rows.replace(collection, head, &row),
+            Content::Whole(row) if is_update => rows.replace(collection, head, &row)?,
             // Its id was looked up, and is free.
-            Content::Whole(row) => rows.insert(&key, head, &row).map(|_| ()),
-            Content::Columns(columns) => rows.change(collection, head, columns),
+            Content::Whole(row) => {
+                rows.insert(&key, head, &row)?;
+            }
+            Content::Columns(columns) => {
+                let was_hidden = stored.as_ref().is_some_and(|stored| stored.hidden_at.is_some());
+                rows.change(collection, head, columns, hidden_at.is_some() != was_hidden)?;
+            }
         }
+        // What is hidden counts as nothing; what it was is looked up where it matters.
+        let stored = hidden_at.is_none().then_some(Stored { pk, version, hidden_at, kind: after });
+        Ok((key, stored))
     }
 }
 

@@ -8,7 +8,7 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{CachedStatement, Connection, Row as SqlRow, ToSql, params};
 
 use crate::row::{Columns, Row};
-use crate::statements::{LARGE_BYTES, Statements, Texts, divides, keywords_table};
+use crate::statements::{HIDES, LARGE_BYTES, Statements, Texts, divides, keywords_table};
 
 /// What every row begins with.
 #[derive(Clone, Copy)]
@@ -108,16 +108,18 @@ impl<'a> Rows<'a> {
         collection: &'static Collection,
         head: Head,
         mut columns: Columns,
+        hides: bool,
     ) -> rusqlite::Result<()> {
         columns.sort_unstable_by_key(|(nth, _)| *nth);
         let fields = columns.iter().fold(0, |fields, (nth, _)| fields | 1 << nth);
+        let fields = if hides { fields | HIDES } else { fields };
         let text = || self.statements.change(collection, fields);
         let statement = held(&mut self.changes, self.connection, (collection.name, fields), text)?;
         let version = head.version.0.cast_signed();
         let mut values: Vec<&dyn ToSql> = Vec::with_capacity(columns.len() + 3);
         values.push(&version);
         values.extend(columns.iter().map(|(_, column)| column as &dyn ToSql));
-        if collection.hides() {
+        if hides {
             values.push(&head.hidden_at);
         }
         values.push(&head.pk);

@@ -187,6 +187,12 @@ fn condition(collection: &Collection, filter: &Filter, statement: &mut Statement
             let _ = write!(text, " AND {name} = ?");
             values.push(to_sql(value));
         }
+        (Filter::In(path, wanted), None) if !wanted.is_empty() && !is_indexed(collection, path) => {
+            // Compared one by one: for a list, SQLite would make a table of its own at each execution.
+            let cases = " WHEN ? THEN 1".repeat(wanted.len());
+            let _ = write!(text, " AND CASE {name}{cases} END");
+            values.extend(wanted.iter().map(to_sql));
+        }
         (Filter::In(_, wanted), several) => {
             // What is equal to nothing is still a comparison: SQLite would leave out an empty list, and with it the index.
             let holes =
@@ -226,6 +232,10 @@ fn match_words(words: &Words) -> String {
     let each =
         words.0.iter().map(|word| format!("\"{}\"{}", word.text, if word.is_beginning { "*" } else { "" }));
     each.collect::<Vec<_>>().join(" AND ")
+}
+
+fn is_indexed(collection: &Collection, path: &str) -> bool {
+    collection.indexes.iter().any(|index| index.fields.contains(&path))
 }
 
 fn guards_an_index(collection: &Collection, path: &str, value: &str) -> bool {

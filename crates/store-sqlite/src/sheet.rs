@@ -18,7 +18,7 @@ use rota_store::seam::{Key, Version, Written};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::counts::Totals;
+use crate::commit::Memory;
 use crate::line::{Line, Stored};
 use crate::prepared::Prepared;
 use crate::row::{Columns, RawDocument, Row};
@@ -45,7 +45,7 @@ impl Sheet {
     pub(crate) fn apply(
         &mut self,
         rows: &mut Rows<'_>,
-        totals: &mut Totals,
+        memory: &mut Memory,
         write: Prepared,
         next: Version,
     ) -> rusqlite::Result<Written> {
@@ -53,7 +53,10 @@ impl Sheet {
             Some(nth) => nth,
             None => {
                 let key = write.key().clone();
-                let stored = rows.head(&key, |row| Stored::of(&key, row, totals))?;
+                let stored = match memory.heads.of(&key) {
+                    Some(stored) => Some(stored),
+                    None => rows.head(&key, |row| Stored::of(&key, row, &mut memory.totals))?,
+                };
                 self.add(key, stored)
             }
         };
@@ -135,10 +138,13 @@ impl Sheet {
     }
 
     /// Writes every line that changed, and forgets all of them.
-    pub(crate) fn flush(&mut self, rows: &mut Rows<'_>, totals: &mut Totals) -> rusqlite::Result<()> {
+    pub(crate) fn flush(&mut self, rows: &mut Rows<'_>, memory: &mut Memory) -> rusqlite::Result<()> {
         self.by_key.clear();
-        let mut changed = self.lines.drain(..).filter(|line| line.is_changed);
-        changed.try_for_each(|line| line.write(rows, totals))
+        for line in self.lines.drain(..).filter(|line| line.is_changed) {
+            let (key, stored) = line.write(rows, &mut memory.totals)?;
+            memory.heads.keep(key, stored);
+        }
+        Ok(())
     }
 }
 

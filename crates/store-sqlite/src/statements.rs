@@ -11,6 +11,10 @@ use rota_store::collection::{ALL, Collection, Reach};
 /// stands an empty text then.
 pub(crate) const LARGE_BYTES: usize = 4_096;
 
+/// Among the fields of a change: that the document is hidden with it. Only then: every index holds what is not hidden, and
+/// SQLite writes all of them again when that is set, even to what it was.
+pub(crate) const HIDES: u64 = 1 << 63;
+
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -158,14 +162,14 @@ impl Statements {
         self.of.get(collection.name)
     }
 
-    /// Sets the version, the columns in the order of their fields and, where documents can be hidden, whether it is.
+    /// Sets the version, the columns in the order of their fields and, where [`HIDES`] is among them, whether it is hidden.
     pub(crate) fn change(&self, collection: &'static Collection, fields: u64) -> Arc<str> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let text = changes.entry((collection.name, fields)).or_insert_with(|| {
-            let is_set = |nth: usize| nth < 64 && fields & (1 << nth) != 0;
+            let is_set = |nth: usize| nth < 63 && fields & (1 << nth) != 0;
             let set = collection.fields.iter().enumerate().filter(|(nth, _)| is_set(*nth));
             let set = list(set.map(|(_, field)| format!("{} = ?", column(field.path))));
-            let hide = if collection.hides() { ", hidden_at = ?" } else { "" };
+            let hide = if fields & HIDES == 0 { "" } else { ", hidden_at = ?" };
             format!("UPDATE {} SET version = ?{set}{hide} WHERE pk = ?", table(collection)).into()
         });
         Arc::clone(text)
