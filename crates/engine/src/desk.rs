@@ -70,6 +70,8 @@ pub enum SubmitError {
     /// The idempotency key was used for a job that was deleted since.
     #[error("the idempotency key was used for job {0}, which was deleted")]
     Deleted(JobId),
+    #[error("others are submitting jobs with the same unique key at this moment; try again")]
+    Busy,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -234,13 +236,8 @@ pub(crate) async fn create(
     surroundings: &Surroundings,
     job: Job,
 ) -> Result<Created<Job>, StoreError> {
-    create_in_form(jobs, surroundings, &job, || &job).await.map(|version| match version {
-        Made::New(version) => {
-            Created::New(Versioned { key: rota_store::jobs::key(&job), document: job, version })
-        }
-        Made::Found(there) => Created::New(*there),
-        Made::Taken => Created::Exists(job),
-    })
+    let made = create_in_form(jobs, surroundings, &job, || &job).await?;
+    Ok(made.of(job))
 }
 
 /// What became of a create.
@@ -249,6 +246,19 @@ pub(crate) enum Made {
     /// By a try of ours whose answer was lost.
     Found(Box<Versioned<Job>>),
     Taken,
+}
+
+impl Made {
+    /// What became of this job.
+    pub(crate) fn of(self, job: Job) -> Created<Job> {
+        match self {
+            Made::New(version) => {
+                Created::New(Versioned { key: rota_store::jobs::key(&job), document: job, version })
+            }
+            Made::Found(there) => Created::New(*there),
+            Made::Taken => Created::Exists(job),
+        }
+    }
 }
 
 /// The same, in the form that the job is to have at each try: one that is stored as claimed is not, once the claim would be

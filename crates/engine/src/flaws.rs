@@ -36,6 +36,8 @@ pub enum Flaw {
     ClaimsEveryType,
     /// 5: a paused node claims on.
     ClaimsWhilePaused,
+    /// 5: more handlers run than there are slots.
+    BeginsWithoutSlot,
     /// 7: a create whose answer was lost is repeated under a new id.
     RepeatsUnderNewId,
     /// 7: a key whose job is missing is taken from whoever is about to create it.
@@ -53,7 +55,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    pub const ALL: [Flaw; 22] = [
+    pub const ALL: [Flaw; 23] = [
         Flaw::LostClaimForgotten,
         Flaw::DeadSearchedOnce,
         Flaw::LeaseByWallClock,
@@ -69,6 +71,7 @@ impl Flaw {
         Flaw::RequeueResetsEpoch,
         Flaw::ClaimsEveryType,
         Flaw::ClaimsWhilePaused,
+        Flaw::BeginsWithoutSlot,
         Flaw::RepeatsUnderNewId,
         Flaw::TakesKeyFromSlow,
         Flaw::RequeuesWithoutKey,

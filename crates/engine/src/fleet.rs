@@ -28,6 +28,8 @@ pub enum FleetError {
     Terminated,
     #[error("the configuration of the node forbids to pause, resume or drain it")]
     Forbidden,
+    #[error("others write to the document of this node at this moment; try again")]
+    Busy,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -67,16 +69,22 @@ impl Fleet {
     }
 
     async fn want(&self, id: NodeId, wish: Option<NodeWish>) -> Result<Versioned<NodeState>, FleetError> {
+        let mut last = FleetError::Busy;
         for _ in 0..TRIES {
             match self.try_to_want(id, wish).await {
                 Ok(Some(state)) => return Ok(state),
-                Ok(None) => sleep(PAUSE).await,
-                Err(FleetError::Store(error)) if error.is_passing() => sleep(STORE_PAUSE).await,
+                Ok(None) => {
+                    last = FleetError::Busy;
+                    sleep(PAUSE).await;
+                }
+                Err(FleetError::Store(error)) if error.is_passing() => {
+                    last = error.into();
+                    sleep(STORE_PAUSE).await;
+                }
                 Err(error) => return Err(error),
             }
         }
-        Err(StoreError::unavailable("tell a node what to do", "its document keeps changing; try again")
-            .into())
+        Err(last)
     }
 
     async fn try_to_want(

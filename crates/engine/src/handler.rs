@@ -40,7 +40,8 @@ impl Context {
     /// Says how far the job is, in percent, and what it is doing. Costs nothing to say often: the newest word counts, and is
     /// written now and then.
     pub fn progress(&self, percent: f64, message: impl Into<Option<String>>) {
-        self.reports.progress(percent.clamp(0.0, 100.0), message.into());
+        let percent = if percent.is_nan() { 0.0 } else { percent.clamp(0.0, 100.0) };
+        self.reports.progress(percent, message.into());
     }
 
     pub fn log(&self, level: Level, text: impl Into<String>) {
@@ -70,6 +71,8 @@ pub enum HandlerError {
     Stopped,
 }
 
+/// Runs jobs of one type. It must not block its thread: others run on it, and a handler can only be stopped where it waits.
+/// What blocks belongs on a thread of its own (`tokio::task::spawn_blocking`).
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
     /// Runs the job to its end; what is returned becomes its `result`.

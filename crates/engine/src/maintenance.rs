@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rota_model::ids::NodeId;
-use rota_model::node::NodeRole;
+use rota_model::node::{NodeRole, NodeState, NodeStatus};
+use rota_model::time::UnixMillis;
 use rota_model::unique_key::UniqueKey;
 use rota_store::collection::JOBS;
 use rota_store::cursor::Cursor;
@@ -23,6 +24,10 @@ use crate::surroundings::Surroundings;
 const SLICE: usize = 200;
 /// Expiry is looked at every tick, the rest every so many.
 const CLEAR_EVERY: u32 = 60;
+/// How many slices of what is hidden go in one tick.
+const PURGED_SLICES: u32 = 10;
+/// How long a node that ended is still shown.
+const NODE_REST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How many slices of keys are looked at in one go.
 const MAX_SLICES: u32 = 50;
 const MAX_WITHOUT_JOB: usize = 10_000;
@@ -37,6 +42,10 @@ pub(crate) struct Maintenance {
     surroundings: Surroundings,
     node: NodeId,
     ticks: u32,
+    /// When it began, by both clocks.
+    began: (UnixMillis, Duration),
+    /// Whether there may be more to purge.
+    purges: bool,
     /// Where the walk through old keys goes on.
     keys_from: Option<Cursor>,
     /// Keys whose job is missing: since when, by the clock that only goes forward, and at which version.
@@ -48,6 +57,7 @@ impl Maintenance {
         let jobs = Jobs::new(Arc::clone(&store));
         let unique_keys = UniqueKeys::new(Arc::clone(&store));
         let nodes = Nodes::new(Arc::clone(&store));
+        let began = (surroundings.now(), surroundings.elapsed());
         Self {
             store,
             jobs,
@@ -56,6 +66,8 @@ impl Maintenance {
             surroundings,
             node,
             ticks: 0,
+            began,
+            purges: true,
             keys_from: None,
             without_job: BTreeMap::new(),
         }
@@ -70,9 +82,41 @@ impl Maintenance {
         }
         self.ticks = self.ticks.wrapping_add(1);
         if self.ticks.is_multiple_of(CLEAR_EVERY) {
-            while sweep::purge_hidden(&*self.store, &JOBS, self.surroundings.now(), SLICE).await? > 0 {}
+            self.purges = true;
             self.clear_keys().await?;
+            self.clear_nodes().await?;
             self.tell_of_the_unwanted().await?;
+        }
+        self.purge().await
+    }
+
+    /// Some slices of what was deleted long ago; what is left is for the next tick.
+    async fn purge(&mut self) -> Result<(), StoreError> {
+        for _ in 0..PURGED_SLICES {
+            if !self.purges {
+                break;
+            }
+            self.purges = sweep::purge_hidden(&*self.store, &JOBS, self.steady_now(), SLICE).await? > 0;
+        }
+        Ok(())
+    }
+
+    /// The time, but never later than it would be had nobody set the clock since the node started: an id that was taken
+    /// a minute ago is not free because a clock was put forward.
+    fn steady_now(&self) -> UnixMillis {
+        let (wall, elapsed) = self.began;
+        self.surroundings.now().min(wall.plus(self.surroundings.elapsed().saturating_sub(elapsed)))
+    }
+
+    /// Nodes that ended long ago. One that lives after all joins again.
+    async fn clear_nodes(&self) -> Result<(), StoreError> {
+        let now = self.steady_now();
+        let is_over = |node: &Versioned<NodeState>| {
+            node.document.status == NodeStatus::Terminated
+                && now.since(node.document.last_seen_at) > NODE_REST
+        };
+        for node in self.nodes.all().await?.iter().filter(|node| is_over(node)) {
+            self.nodes.delete(node, now).await?;
         }
         Ok(())
     }
@@ -100,15 +144,14 @@ impl Maintenance {
         };
         let changes: Vec<_> = expired.into_iter().filter_map(end).collect();
         // Overtaken means that a node began with it after all, or somebody else ended it.
-        if changes.is_empty() { Ok(()) } else { self.jobs.save_all(&changes).await.map(|_| ()) }
+        self.jobs.save_or_set_aside(&changes, now).await.map(|_| ())
     }
 
     /// One slice of the keys that were not written to for long.
     async fn clear_keys(&mut self) -> Result<(), StoreError> {
         let now = self.surroundings.now();
-        let before = rota_model::time::UnixMillis(
-            now.0.saturating_sub(i64::try_from(KEY_REST.as_millis()).unwrap_or(i64::MAX)),
-        );
+        let before =
+            UnixMillis(now.0.saturating_sub(i64::try_from(KEY_REST.as_millis()).unwrap_or(i64::MAX)));
         for _ in 0..MAX_SLICES {
             let (keys, next) = self.unique_keys.unchanged_since(before, SLICE, self.keys_from.take()).await?;
             self.keys_from = next;

@@ -89,6 +89,8 @@ pub(crate) struct Membership {
     lease: Arc<Lease>,
     state: Versioned<NodeState>,
     incarnation: Incarnation,
+    /// The one under which we are about to live on, as long as it is not known whether that was written.
+    next: Option<Incarnation>,
 }
 
 impl Membership {
@@ -100,30 +102,66 @@ impl Membership {
         lease: Arc<Lease>,
         exclusive: bool,
     ) -> Result<Self, StoreError> {
-        if !exclusive {
-            outlive(&nodes, card.id, &surroundings).await?;
-        }
         let incarnation = Incarnation::rising(surroundings.now(), &surroundings.randomness());
-        let sent = lease.clock();
-        let state = enter(&nodes, &card, &surroundings, incarnation, false).await?;
+        let (sent, state) = loop {
+            let former = if exclusive {
+                nodes.get(card.id).await?
+            } else {
+                outlive(&nodes, card.id, &surroundings).await?
+            };
+            let sent = lease.clock();
+            // Whoever wrote since it was taken for dead lives, and is watched anew.
+            if let Some(state) = enter(&nodes, &card, &surroundings, incarnation, former, false).await? {
+                break (sent, state);
+            }
+        };
         lease.renew(sent);
-        let joined = Self { nodes, card, surroundings, lease, state, incarnation };
+        let joined = Self { nodes, card, surroundings, lease, state, incarnation, next: None };
         if exclusive {
             joined.bury_others().await?;
         }
         Ok(joined)
     }
 
-    /// Joins once more, as somebody else.
-    pub(crate) async fn rejoin(&mut self) -> Result<(), StoreError> {
-        if !self.surroundings.has(Flaw::RejoinsAsTheSame) {
-            self.incarnation = Incarnation::rising(self.surroundings.now(), &self.surroundings.randomness());
-        }
+    /// Joins once more, as somebody else: the instant from which the new lease counts. None if another process lives under
+    /// our id by now.
+    pub(crate) async fn rejoin(&mut self) -> Result<Option<Duration>, StoreError> {
         let sent = self.lease.clock();
-        let entered = enter(&self.nodes, &self.card, &self.surroundings, self.incarnation, true);
-        self.state = timeout(ANSWER * 2, entered).await.unwrap_or_else(|_| Err(no_answer("join")))?;
-        self.lease.renew(sent);
-        Ok(())
+        let rejoined = timeout(ANSWER * 2, self.live_on()).await;
+        let lives = rejoined.unwrap_or_else(|_| Err(no_answer("join")))?;
+        Ok(lives.then_some(sent))
+    }
+
+    async fn live_on(&mut self) -> Result<bool, StoreError> {
+        loop {
+            let found = self.nodes.get(self.card.id).await?;
+            let written = found.as_ref().and_then(|found| found.document.incarnation);
+            if written.is_some() && written == self.next {
+                // A try of ours whose answer was lost.
+                self.incarnation = self.next.take().unwrap_or(self.incarnation);
+            } else if written.is_some_and(|written| written != self.incarnation) {
+                return Ok(false);
+            }
+            match found {
+                Some(found) if found.document.status != NodeStatus::Terminated => {
+                    self.state = found;
+                    return Ok(true);
+                }
+                former => {
+                    let next = *self.next.get_or_insert_with(|| {
+                        Incarnation::rising(self.surroundings.now(), &self.surroundings.randomness())
+                    });
+                    let same = self.surroundings.has(Flaw::RejoinsAsTheSame);
+                    let next = if same { self.incarnation } else { next };
+                    let entered =
+                        enter(&self.nodes, &self.card, &self.surroundings, next, former, true).await?;
+                    if let Some(state) = entered {
+                        (self.state, self.incarnation, self.next) = (state, next, None);
+                        return Ok(true);
+                    }
+                }
+            }
+        }
     }
 
     pub(crate) fn holder(&self) -> Holder {
@@ -239,51 +277,62 @@ fn terminate(state: &mut NodeState, surroundings: &Surroundings, by: NodeId) {
     state.metadata.touch(surroundings.now(), by);
 }
 
-/// Waits until a former process under our id is certainly over: until then it may count on its lease, and run jobs.
-async fn outlive(nodes: &Nodes, id: NodeId, surroundings: &Surroundings) -> Result<(), StoreError> {
+/// Waits until a former process under our id is certainly over: until then it may count on its lease, and run jobs. What it
+/// left is its last word.
+async fn outlive(
+    nodes: &Nodes,
+    id: NodeId,
+    surroundings: &Surroundings,
+) -> Result<Option<Versioned<NodeState>>, StoreError> {
     let mut watch = Watch::new(surroundings.clone());
     let began = surroundings.elapsed();
+    let mut told = false;
     loop {
         let sent = surroundings.elapsed();
         let found = nodes.get(id).await?;
         let read = Read { sent, answered: surroundings.elapsed() };
-        let former = found.filter(|state| state.document.status != NodeStatus::Terminated);
-        let Some(former) = former else { return Ok(()) };
+        let lives = found.as_ref().filter(|state| state.document.status != NodeStatus::Terminated);
+        let Some(former) = lives else { return Ok(found) };
         if watch.saw(id, former.version, read) {
-            return Ok(());
+            return Ok(found);
         }
         if read.answered.saturating_sub(began) > PATIENCE {
             let why = "another process lives under the id of this node: stop it first";
             return Err(StoreError::refused("join the fleet", why));
         }
+        if !told {
+            tracing::info!(
+                "a former process of this node did not say goodbye; waiting until it is certainly over"
+            );
+            told = true;
+        }
         sleep(watch::EVERY).await;
     }
 }
 
-/// Writes the state of a node that starts, over whatever its former life left.
+/// Writes the state of a node that starts, over what its former life left. None if somebody wrote since that was read.
 async fn enter(
     nodes: &Nodes,
     card: &Card,
     surroundings: &Surroundings,
     incarnation: Incarnation,
+    former: Option<Versioned<NodeState>>,
     lives_on: bool,
-) -> Result<Versioned<NodeState>, StoreError> {
-    loop {
-        let before = nodes.get(card.id).await?;
-        let mut state = fresh_state(card, surroundings, incarnation, before.as_ref());
-        // A pause lasts until somebody ends it; a drain was meant for the process that is over.
-        let wanted = before.as_ref().and_then(|before| before.document.wanted);
-        state.wanted = wanted.filter(|wanted| card.controllable && (lives_on || *wanted == NodeWish::Pause));
-        let Some(before) = before else {
-            if let Created::New(state) = nodes.create(state).await? {
-                return Ok(state);
-            }
-            continue;
-        };
-        if let Saved::Applied(version) = nodes.save(&before, &state).await? {
-            return Ok(before.written(state, version));
-        }
-    }
+) -> Result<Option<Versioned<NodeState>>, StoreError> {
+    let mut state = fresh_state(card, surroundings, incarnation, former.as_ref());
+    // A pause lasts until somebody ends it; a drain was meant for the process that is over.
+    let wanted = former.as_ref().and_then(|former| former.document.wanted);
+    state.wanted = wanted.filter(|wanted| card.controllable && (lives_on || *wanted == NodeWish::Pause));
+    let Some(former) = former else {
+        return Ok(match nodes.create(state).await? {
+            Created::New(state) => Some(state),
+            Created::Exists(_) => None,
+        });
+    };
+    Ok(match nodes.save(&former, &state).await? {
+        Saved::Applied(version) => Some(former.written(state, version)),
+        Saved::Overtaken => None,
+    })
 }
 
 fn fresh_state(

@@ -141,7 +141,7 @@ impl Node {
             node: options.id,
             processor: Arc::clone(&processor),
         });
-        let taken = processor.take_over(&nodes, exclusive).await?;
+        let taken = processor.recover(&nodes, exclusive).await?;
         if taken > 0 {
             tracing::info!(taken, "jobs whose holder is gone were queued again");
         }
@@ -232,7 +232,7 @@ async fn until(over: CancellationToken, task: Task) {
 
 impl Life {
     fn doing(&self) -> Doing {
-        let running = u32::try_from(self.processor.running()).unwrap_or(u32::MAX);
+        let running = u32::try_from(self.processor.busy_with()).unwrap_or(u32::MAX);
         Doing { running, place: self.place.lock().unwrap_or_else(PoisonError::into_inner).clone() }
     }
 
@@ -283,11 +283,8 @@ async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationTok
         let pause = match beaten {
             Ok(Beat::Acknowledged) => HEARTBEAT,
             Ok(Beat::Overtaken) => continue,
-            Ok(Beat::Condemned) => {
-                rejoin(&life, &mut membership, &over).await;
-                STORE_PAUSE
-            }
-            Ok(Beat::Superseded) => {
+            Ok(Beat::Condemned) if rejoin(&life, &mut membership, &over).await => STORE_PAUSE,
+            Ok(Beat::Condemned | Beat::Superseded) => {
                 tracing::error!("another process lives under the id of this node; this one stops");
                 life.lease.end();
                 life.processor.abandon();
@@ -311,22 +308,30 @@ async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationTok
     }
 }
 
-/// Others took us for dead: what we run is theirs by now.
-async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &CancellationToken) {
+/// Others took us for dead: what we run is theirs by now. Says whether our id is still ours.
+async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &CancellationToken) -> bool {
     if !life.surroundings.has(Flaw::RejoinsAsTheSame) {
         life.lease.end();
         let stopped = life.processor.abandon();
         tracing::warn!(stopped, "others took this node for dead; it joins again");
     }
-    while let Err(error) = membership.rejoin().await {
-        if over.is_cancelled() {
-            return;
+    loop {
+        match membership.rejoin().await {
+            Ok(Some(sent)) => {
+                // Nothing is claimed before the new life has both: its name and its lease.
+                life.obey(membership.wanted());
+                life.processor.set_holder(membership.holder());
+                life.lease.renew(sent);
+                return true;
+            }
+            Ok(None) => return false,
+            Err(_) if over.is_cancelled() => return true,
+            Err(error) => {
+                tracing::warn!(%error, "cannot join again; trying once more");
+                sleep(STORE_PAUSE).await;
+            }
         }
-        tracing::warn!(%error, "cannot join again; trying once more");
-        sleep(STORE_PAUSE).await;
     }
-    life.obey(membership.wanted());
-    life.processor.set_holder(membership.holder());
 }
 
 async fn watch(life: Arc<Life>, mut watching: Watching) {
@@ -341,9 +346,7 @@ async fn watch(life: Arc<Life>, mut watching: Watching) {
 /// Queues again what nobody runs, and stops what is ours no more.
 async fn recover(life: Arc<Life>) {
     loop {
-        let checked = within(SEARCH, life.processor.check_running()).await;
-        let taken = within(SEARCH, life.processor.take_over(&life.nodes, life.exclusive)).await;
-        match checked.and(taken) {
+        match within(SEARCH, life.processor.recover(&life.nodes, life.exclusive)).await {
             Ok(0) => {}
             Ok(taken) => tracing::info!(taken, "jobs whose holder is gone were queued again"),
             Err(error) => tracing::warn!(%error, "cannot look for jobs whose holder is gone"),

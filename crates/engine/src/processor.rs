@@ -18,6 +18,7 @@ mod recovery;
 mod run;
 mod settle;
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,10 +26,10 @@ use std::time::Duration;
 use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::{Holder, Job, JobStatus};
 use rota_model::time::UnixMillis;
+use rota_store::StoreError;
 use rota_store::hints::{Changes, Hint, News};
 use rota_store::jobs::Jobs;
 use rota_store::repository::Created;
-use rota_store::{StoreError, Versioned};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -43,6 +44,7 @@ use crate::waiters::Waiters;
 
 pub(crate) use hands::Seat;
 use hands::{Brake, Hands, Stop};
+use settle::Unsettled;
 
 /// A hint may be lost: an idle processor looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -61,7 +63,13 @@ pub struct Processor {
     lease: Arc<Lease>,
     capacity: usize,
     hands: Mutex<Hands>,
-    slot_freed: Notify,
+    unsettled: Mutex<Unsettled>,
+    /// There is room for more jobs.
+    room: Notify,
+    /// A slot is free for a job that waits for it, or nothing new is begun any more.
+    turn: Notify,
+    /// Nothing is in hand.
+    empty: Notify,
     /// Jobs were queued again, or what the node may do changed.
     work_again: Notify,
 }
@@ -80,14 +88,31 @@ pub(crate) struct Parts {
 impl Processor {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { jobs, types, surroundings, waiters, lease, holder, capacity } = parts;
-        let hands = Mutex::new(Hands::new(holder));
-        let (slot_freed, work_again) = (Notify::new(), Notify::new());
-        Self { jobs, types, surroundings, waiters, lease, capacity, hands, slot_freed, work_again }
+        Self {
+            jobs,
+            types,
+            surroundings,
+            waiters,
+            lease,
+            capacity,
+            hands: Mutex::new(Hands::new(holder)),
+            unsettled: Mutex::default(),
+            room: Notify::new(),
+            turn: Notify::new(),
+            empty: Notify::new(),
+            work_again: Notify::new(),
+        }
     }
 
     /// How many handlers run.
     pub fn running(&self) -> usize {
         self.hands().active()
+    }
+
+    /// How many handlers run; of a node that rests, how many jobs are still its own: whoever waits for it to be done waits
+    /// for their results too.
+    pub(crate) fn busy_with(&self) -> usize {
+        self.hands().busy_with()
     }
 
     /// Works until told to stop, then lets running jobs finish for as long as they may and gives the rest back.
@@ -109,6 +134,7 @@ impl Processor {
             }
         }
         self.hands().stop();
+        self.turn.notify_waiters();
         if !self.surroundings.has(Flaw::StopsWithoutRelease) {
             self.give_back(grace).await;
         }
@@ -124,10 +150,10 @@ impl Processor {
         }
         // Now and then all sections alike: work that only we can do may wait in those of another.
         let own = self.hands().sections_to_claim();
-        let Some(short) = self.claim(own.as_deref()).await? else { return Ok(Next::SlotFree) };
+        let Some(short) = self.claim(own.as_deref()).await? else { return Ok(Next::Room) };
         if !short {
             *short_since = None;
-            return Ok(Next::SlotFree);
+            return Ok(Next::Room);
         }
         if own.is_some() {
             let since = *short_since.get_or_insert_with(Instant::now);
@@ -136,33 +162,31 @@ impl Processor {
             }
             *short_since = None;
             if self.claim(None).await? != Some(true) {
-                return Ok(Next::SlotFree);
+                return Ok(Next::Room);
             }
         }
         self.hands().quiet = true;
         Ok(Next::NewWork(LOOK_AGAIN))
     }
 
-    /// One claim, for all free slots. Says whether it came back short, and so nothing else was due; none if no slot is
-    /// free.
+    /// One claim, for all slots that are free or soon will be. Says whether it came back short, and so nothing else was due;
+    /// none if there is no room.
     async fn claim(self: &Arc<Self>, sections: Option<&[u32]>) -> Result<Option<bool>, StoreError> {
         let now = self.surroundings.now();
         let token = ClaimToken::rising(now, &self.surroundings.randomness());
-        let Some((free, holder)) = self.hands().begin_claim(token, self.capacity) else { return Ok(None) };
+        let Some(claiming) = self.hands().begin_claim(token, self.capacity) else { return Ok(None) };
         let types = self.types_to_claim();
-        let claim = self.jobs.claim_due(now, holder, &types, sections, token, free);
+        let claim = self.jobs.claim_due(now, claiming.holder, &types, sections, token, claiming.room);
         let claimed = answered("claim jobs", claim).await;
         // A claim that is answered too late is begun with by nobody here: it is found again, and given back.
         let in_time = self.lease.is_good() || self.surroundings.has(Flaw::BeginsAfterLease);
-        let jobs = match &claimed {
-            Ok(jobs) if in_time => jobs.as_slice(),
-            _ => &[],
-        };
-        let begun = self.hands().end_claim(token, free, holder, jobs);
+        let jobs = claimed.as_deref().ok().map(|jobs| if in_time { jobs } else { &[] });
+        let begun = self.hands().end_claim(claiming, jobs);
         let claimed = claimed?;
-        let short = claimed.len() < free;
+        let short = claimed.len() < claiming.room;
         for (job, brake) in claimed.into_iter().zip(begun) {
             let held = InHand { processor: Arc::clone(self), id: job.document.job_id, brake };
+            let job = Box::new(job);
             self.surroundings.spawn(async move { held.run_to_end(job).await });
         }
         Ok(Some(short))
@@ -204,7 +228,7 @@ impl Processor {
             match held.processor.create_claimed(&seat, job).await {
                 Ok(Created::New(job)) if held.processor.may_begin(&job.document, &seat) => {
                     let _ = reply.send(Ok(Created::New(job.clone())));
-                    held.run_to_end(job).await;
+                    held.run_to_end(Box::new(job)).await;
                 }
                 other => {
                     drop(held);
@@ -231,14 +255,8 @@ impl Processor {
             if last.load(Ordering::Relaxed) { &claimed } else { &job }
         };
         let made = desk::create_in_form(&self.jobs, &self.surroundings, &job, form).await?;
-        Ok(match made {
-            Made::New(version) => {
-                let document = if last.load(Ordering::Relaxed) { claimed } else { job };
-                Created::New(Versioned { key: rota_store::jobs::key(&document), document, version })
-            }
-            Made::Found(there) => Created::New(*there),
-            Made::Taken => Created::Exists(job),
-        })
+        let as_claimed = matches!(made, Made::New(_)) && last.load(Ordering::Relaxed);
+        Ok(made.of(if as_claimed { claimed } else { job }))
     }
 
     /// Whether a job is ours, now that it is stored. If not, it is found again, and given back or queued again.
@@ -261,9 +279,9 @@ impl Processor {
     /// Until there may be something to claim.
     async fn until(&self, next: Next, changes: &mut Changes) {
         match next {
-            Next::SlotFree => {
+            Next::Room => {
                 while !self.hands().has_room(self.capacity) {
-                    self.slot_freed.notified().await;
+                    self.room.notified().await;
                 }
                 // Slots that are freed together are filled together.
                 tokio::task::yield_now().await;
@@ -319,6 +337,7 @@ impl Processor {
     pub(crate) fn set_rests(&self, rests: bool) {
         let rests = rests && !self.surroundings.has(Flaw::ClaimsWhilePaused);
         self.hands().set_rests(rests);
+        self.turn.notify_waiters();
         self.work_again.notify_one();
     }
 
@@ -345,18 +364,36 @@ impl Processor {
         self.stop_all(Stop::LeaseOver)
     }
 
-    /// Lets running jobs finish for as long as they may, and gives the rest back for others to run.
+    /// Lets running jobs finish for as long as they may, and gives the rest back for others to run; unless the node is to
+    /// work again by then.
     pub(crate) async fn give_back(&self, grace: Duration) {
         let _ = timeout(grace, self.all_ended()).await;
-        self.hands().gives_back = true;
+        {
+            let mut hands = self.hands();
+            hands.gives_back = hands.rests;
+            if !hands.rests {
+                return;
+            }
+        }
         self.stop_all(Stop::Release);
         let _ = timeout(STOP_GRACE * 4, self.all_ended()).await;
     }
 
     async fn all_ended(&self) {
-        while !self.hands().running.is_empty() {
-            self.slot_freed.notified().await;
+        loop {
+            let mut empty = pin!(self.empty.notified());
+            empty.as_mut().enable();
+            if self.hands().running.is_empty() {
+                return;
+            }
+            empty.await;
         }
+    }
+
+    /// A slot is free, or a result is written: who waits for that looks again.
+    fn handler_ended(&self) {
+        self.turn.notify_one();
+        self.room.notify_one();
     }
 
     fn stop_all(&self, why: Stop) -> usize {
@@ -379,15 +416,23 @@ struct InHand {
 
 impl Drop for InHand {
     fn drop(&mut self) {
-        self.processor.hands().let_go(self.id, &self.brake);
-        self.processor.slot_freed.notify_one();
+        let processor = &self.processor;
+        let is_empty = {
+            let mut hands = processor.hands();
+            hands.let_go(self.id, &self.brake);
+            hands.running.is_empty()
+        };
+        processor.handler_ended();
+        if is_empty {
+            processor.empty.notify_waiters();
+        }
     }
 }
 
 /// When it is worth trying to claim again.
 enum Next {
     /// All slots are taken, or were taken just now.
-    SlotFree,
+    Room,
     /// Nothing else is due; look again after this at the latest.
     NewWork(Duration),
     /// The node is to begin nothing until it is told otherwise.

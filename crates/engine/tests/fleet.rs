@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use rota_engine::fleet::FleetError;
 use rota_engine::node::NodeOptions;
-use rota_model::job::{JobEvent, JobStatus};
+use rota_model::domain::Domain;
+use rota_model::job::{JobEvent, JobStatus, NewJob};
 use rota_model::node::{NodeStatus, NodeWish};
 use rota_store::memory::MemoryStore;
 use rota_testkit::faults::{Call, Effect, Fate, FaultyStore, Lot, Truth};
@@ -233,4 +234,74 @@ async fn a_process_that_starts_waits_until_its_former_one_is_over() {
     assert_eq!((ended.status, ended.epoch, ended.lost), (JobStatus::Successful, 2, 1));
     one.die();
     again.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_comes_to_and_finds_a_successor_stops() {
+    let pair = Pair::new();
+    let (one, cut) = pair.up("one").await;
+    cut.cut.store(true, Ordering::Relaxed);
+    let again = pair.stage.up("one").await;
+    let successor = pair.stage.state(again.id).await.incarnation;
+    cut.cut.store(false, Ordering::Relaxed);
+    sleep(Duration::from_secs(5)).await;
+    assert!(one.has_stopped() && !again.has_stopped());
+    let state = pair.stage.state(again.id).await;
+    assert_eq!((state.incarnation, state.status), (successor, NodeStatus::Active));
+    again.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_a_free_slot_is_busy() {
+    let stage = Stage::new();
+    let node = stage.up_with(NodeOptions { capacity: 2, ..Stage::options("one") }).await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        ids.push(node.submit(act(json!({"steps": 50}))).await);
+    }
+    sleep(Duration::from_millis(2_500)).await;
+    let state = stage.state(node.id).await;
+    assert_eq!((state.status, state.running), (NodeStatus::Busy, Some(2)));
+    for id in ids {
+        node.ended(id).await;
+    }
+    sleep(Duration::from_millis(2_500)).await;
+    let state = stage.state(node.id).await;
+    assert_eq!((state.status, state.running), (NodeStatus::Active, Some(0)));
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_looks_at_its_own_sections_first_and_helps_where_others_have_no_room() {
+    let stage = Stage::new();
+    let wide = stage.up_with(NodeOptions { capacity: 64, ..Stage::options("wide") }).await;
+    let narrow = stage.up_with(NodeOptions { capacity: 8, ..Stage::options("narrow") }).await;
+    sleep(Duration::from_secs(8)).await;
+    let due = stage.surroundings.now().plus(Duration::from_secs(2));
+    let job = |steps: u64| NewJob { run_at: Some(due), ..act(json!({"steps": steps})) };
+    let jobs = vec![job(20); 64];
+    let ids: Vec<_> = wide.desk.submit_all(&Domain::default(), jobs).await;
+    let ids: Vec<_> = ids.into_iter().map(|accepted| accepted.unwrap().job_id).collect();
+    sleep(Duration::from_millis(2_100)).await;
+    let (mut own, mut others) = (0, 0);
+    for id in &ids {
+        let job = stage.job(*id).await.document;
+        let Some(owner) = job.owner_node else { continue };
+        let state = stage.state(owner).await;
+        if state.sections.contains(&job.section) { own += 1 } else { others += 1 }
+    }
+    // Now and then a claim is about all sections; that is rare.
+    assert_eq!(
+        (own, others),
+        (40, 0),
+        "32 of the wide one's own, and as many as the narrow one has slots for"
+    );
+    sleep(Duration::from_millis(400)).await;
+    let mut begun = 0;
+    for id in &ids {
+        begun += u32::from(stage.job(*id).await.document.status != JobStatus::Queued);
+    }
+    assert_eq!(begun, 64, "the wide one has room, and helps");
+    wide.stop().await;
+    narrow.stop().await;
 }

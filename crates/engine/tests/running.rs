@@ -203,3 +203,49 @@ async fn deleting_by_filter_leaves_alone_what_runs_and_stops_at_its_limit() {
     assert_eq!(left.iter().map(|job| job.job_id).collect::<Vec<_>>(), [runs]);
     node.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn whatever_a_handler_says_its_job_can_be_read_and_ends() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let id = node.submit(act(json!({"absurd": true}))).await;
+    sleep(Duration::from_secs(2)).await;
+    let progress = stage.job(id).await.document.progress.unwrap();
+    let said = progress.message.unwrap();
+    assert_eq!(progress.percent, 0.0);
+    assert!(said.starts_with("a NUL: \u{fffd}, and more: xxx") && said.len() < 5_000, "{}", said.len());
+    assert_eq!(node.ended(id).await.status, JobStatus::Successful);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_is_at_most_as_large_as_a_payload() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let fits = node.ended(node.submit(act(json!({"large": 1_000_000}))).await).await;
+    assert_eq!(fits.status, JobStatus::Successful);
+    let job = NewJob { attempts: Some(1), ..act(json!({"large": 1_100_000})) };
+    let ended = node.ended(node.submit(job).await).await;
+    assert_eq!(ended.status, JobStatus::Failed);
+    let said = ended.result.get("error").unwrap().as_str().unwrap();
+    assert!(said.contains("its result cannot be stored") && said.contains("1048576 bytes"), "{said}");
+    // However often it is requeued, it does not outgrow its store.
+    for _ in 0..20 {
+        node.desk.requeue(&Domain::default(), fits.job_id, None).await.unwrap();
+        node.ended(fits.job_id).await;
+    }
+    let last = stage.job(fits.job_id).await.document;
+    assert_eq!(last.history.len(), 20);
+    assert!(serde_json::to_vec(&last).unwrap().len() < 3_000_000);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_knows_how_long_it_may_still_take() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let job = NewJob { timeout_ms: Some(5_000), ..act(json!({"steps": 10})) };
+    let ended = node.ended(node.submit(job).await).await;
+    assert_eq!(ended.result.get("leftMs"), Some(&json!(4_000)));
+    node.stop().await;
+}

@@ -5,13 +5,21 @@ mod stage;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rota_engine::desk::{ChangeError, SubmitError, Submitted};
+use rota_model::Extra;
 use rota_model::domain::Domain;
-use rota_model::ids::JobId;
+use rota_model::ids::{JobId, NodeId};
 use rota_model::job::{JobStatus, NewJob, Scope, Unique};
+use rota_model::metadata::Metadata;
+use rota_model::unique_key::UniqueKey;
 use rota_store::jobs::JobFilter;
+use rota_store::memory::MemoryStore;
+use rota_store::seam::Write;
+use rota_store::unique_keys::UniqueKeys;
+use rota_testkit::faults::{Call, Effect, Fate, FaultyStore, Lot, Truth};
 use serde_json::json;
 use stage::{Running, Stage, act};
 use tokio::time::sleep;
@@ -148,7 +156,7 @@ async fn keys_that_keep_nobody_away_are_cleared_out() {
     let node = stage.up("one").await;
     let (_, first) = submit(&node, unique(Scope::Unfinished, json!({}))).await;
     node.ended(first).await;
-    let keys = rota_store::unique_keys::UniqueKeys::new(Arc::clone(&stage.store));
+    let keys = UniqueKeys::new(Arc::clone(&stage.store));
     assert!(keys.get(&Domain::default(), "the one").await.unwrap().is_some());
     sleep(Duration::from_secs(2 * 60 * 60)).await;
     assert!(keys.get(&Domain::default(), "the one").await.unwrap().is_none());
@@ -224,4 +232,74 @@ async fn both_drafts_of_json_schema_are_understood() {
             assert!(refused.0[0].pointer.starts_with("/input/payload/list"), "{kind} {wrong}: {refused}");
         }
     }
+}
+
+/// A submission that wrote its key and got no further.
+async fn half_done(stage: &Stage, name: &str) -> JobId {
+    let id = JobId::derived(&["idempotency", Domain::default().as_str(), name]);
+    let key = UniqueKey {
+        domain: Domain::default(),
+        key: "the one".to_owned(),
+        job_id: id,
+        requeue: None,
+        metadata: Metadata::new(stage.surroundings.now(), NodeId::derived(&["gone"])),
+        extra: Extra::new(),
+    };
+    let keys = UniqueKeys::new(Arc::clone(&stage.store));
+    assert!(keys.create(key).await.unwrap().into_new().is_some());
+    id
+}
+
+fn named(name: &str, payload: serde_json::Value) -> NewJob {
+    NewJob { idempotency_key: Some(name.to_owned()), ..unique(Scope::Unfinished, payload) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_elses_job_stands_where_a_named_one_would_have() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let id = half_done(&stage, "first").await;
+    let (new, second) = submit(&node, unique(Scope::Unfinished, json!({"steps": 5}))).await;
+    assert!(new && second != id, "it stands in nobody's place");
+    let twin = node.desk.submit(&Domain::default(), named("first", json!({}))).await.unwrap();
+    assert!(matches!(&twin, Submitted::Twin(job) if job.document.job_id == second), "{twin:?}");
+    node.ended(second).await;
+    let late = node.desk.submit(&Domain::default(), named("first", json!({}))).await;
+    assert!(
+        matches!(late, Err(SubmitError::Deleted(gone)) if gone == id),
+        "a new name is asked for: {late:?}"
+    );
+    node.stop().await;
+}
+
+/// Nothing can be deleted.
+#[derive(Default)]
+struct NoDeletes(AtomicBool);
+
+impl Fate for NoDeletes {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        let deletes = matches!(call, Call::Write(batch) if batch.iter().any(|write| matches!(write, Write::Delete { .. })));
+        let fails = deletes && !self.0.load(Ordering::Relaxed);
+        Lot { effect: if fails { Effect::Fails } else { Effect::Done }, ..Lot::CALM }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_died_while_it_barred_an_id_is_in_nobodys_way() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let stage = Stage::on(Arc::clone(truth.store()));
+    let fate = Arc::new(NoDeletes::default());
+    let store = FaultyStore::new(&truth, Arc::clone(&fate) as Arc<dyn Fate>);
+    let node = stage.up_on(Arc::new(store), Stage::options("one")).await;
+    let id = half_done(&stage, "first").await;
+    // The bar is written, and nobody lives to lift it.
+    node.desk.submit(&Domain::default(), named("second", json!({}))).await.unwrap_err();
+    assert_eq!(stage.job(id).await.document.status, JobStatus::Failed);
+    fate.0.store(true, Ordering::Relaxed);
+    let first = node.desk.submit(&Domain::default(), named("first", json!({}))).await;
+    assert!(matches!(first, Err(SubmitError::Deleted(gone)) if gone == id), "{first:?}");
+    let second = node.desk.submit(&Domain::default(), named("second", json!({}))).await;
+    assert!(matches!(second, Ok(Submitted::New(_))), "{second:?}");
+    assert!(stage.jobs().get_any(id).await.unwrap().is_none(), "the bar is lifted");
+    node.stop().await;
 }

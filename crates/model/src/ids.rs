@@ -38,6 +38,11 @@ macro_rules! uuid_ids {
             pub fn derived(parts: &[&str]) -> Self {
                 Self(derive(stringify!($name), parts))
             }
+
+            /// Whether it was derived from something, and so may be wanted again.
+            pub fn is_derived(&self) -> bool {
+                self.0.get_version_num() != 7
+            }
         }
 
         impl fmt::Display for $name {

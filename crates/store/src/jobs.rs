@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rota_model::domain::Domain;
-use rota_model::ids::{ClaimToken, Incarnation, JobId};
+use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::submission::MAX_PRIORITY;
 use rota_model::job::{Holder, Job, JobStatus};
 use rota_model::time::UnixMillis;
@@ -33,18 +33,17 @@ impl Kept for Job {
 const DUE_FIRST: Order = Order { fields: &["runAt", "jobNumber"], descending: false };
 const EXPIRING_FIRST: Order = Order { fields: &["expiresAt"], descending: false };
 
-/// A job whose document cannot be decoded, by what the store knows of it.
+/// A job whose document cannot be decoded, or not be written any more.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
     pub key: Key,
     pub version: Version,
-    pub owner: Option<Incarnation>,
     pub error: StoreError,
 }
 
-/// A page of jobs that are STARTED.
+/// A page of jobs that somebody holds.
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct Held {
     pub jobs: Vec<Versioned<Job>>,
     pub unreadable: Vec<Unreadable>,
     pub next: Option<Cursor>,
@@ -180,16 +179,16 @@ impl Jobs {
             let (key, version) = (document.key.clone(), document.version);
             match decode(document) {
                 Ok(job) => jobs.push(job),
-                Err(error) => self.set_aside(Unreadable { key, version, owner: None, error }, now).await?,
+                Err(error) => self.set_aside(Unreadable { key, version, error }, now).await?,
             }
         }
         Ok(jobs)
     }
 
-    /// A job that cannot be decoded never gets a fair run: it ends as ERROR, and the others go on. Who comes too late finds
+    /// A job that cannot be decoded, or not be written, never gets a fair run: it ends as ERROR, and the others go on. Who comes too late finds
     /// another version, and leaves it alone.
     pub async fn set_aside(&self, job: Unreadable, now: UnixMillis) -> Result<(), StoreError> {
-        tracing::error!(error = %job.error, "a job cannot be decoded and is set aside");
+        tracing::error!(error = %job.error, "a job cannot be dealt with and is set aside");
         let fields = vec![
             ("status", json!(JobStatus::Error)),
             ("result", json!({"error": job.error.to_string()})),
@@ -202,22 +201,31 @@ impl Jobs {
         self.jobs.store().write(vec![Write::Change { key, version, fields }]).await.map(|_| ())
     }
 
-    /// Jobs that some node runs, or ran when it died; those that cannot be decoded apart.
-    pub async fn started(&self, after: Option<Cursor>) -> Result<Started, StoreError> {
+    /// Who holds jobs, by the incarnations that stand in them; none for a job that names nobody.
+    pub async fn holders(&self) -> Result<Vec<Option<String>>, StoreError> {
+        let holders: BTreeMap<Option<String>, u64> = self.jobs.totals(started(Order::BY_ID), "owner").await?;
+        Ok(holders.into_keys().collect())
+    }
+
+    /// The jobs that somebody holds; those that cannot be decoded apart.
+    pub async fn held_by(
+        &self,
+        holder: Option<&str>,
+        limit: usize,
+        after: Option<Cursor>,
+    ) -> Result<Held, StoreError> {
+        let by = holder.map_or(Filter::Absent("owner"), |holder| Filter::Is("owner", json!(holder)));
         let order = Order { fields: &["owner"], descending: false };
-        let mut query = Query::new(&JOBS, order).filter(Filter::Is("status", json!(JobStatus::Started)));
-        query.after = after;
-        let page = self.jobs.store().find(query).await?;
-        let mut started = Started { jobs: Vec::new(), unreadable: Vec::new(), next: page.next };
+        let page = self.jobs.store().find(started(order).filter(by).limit(limit).after(after)).await?;
+        let mut held = Held { jobs: Vec::new(), unreadable: Vec::new(), next: page.next };
         for document in page.documents {
-            let owner = document.body.get("owner").and_then(|owner| owner.as_str()?.parse().ok());
             let (key, version) = (document.key.clone(), document.version);
             match decode(document) {
-                Ok(job) => started.jobs.push(job),
-                Err(error) => started.unreadable.push(Unreadable { key, version, owner, error }),
+                Ok(job) => held.jobs.push(job),
+                Err(error) => held.unreadable.push(Unreadable { key, version, error }),
             }
         }
-        Ok(started)
+        Ok(held)
     }
 
     /// The earliest instant at which a job of these types is due, if any waits.
@@ -237,8 +245,36 @@ impl Jobs {
     }
 
     /// Writes changes of jobs, each on its own, where nobody wrote since it was read.
-    pub async fn save_all(&self, changes: &[(Versioned<Job>, Job)]) -> Result<Vec<Saved>, StoreError> {
+    pub async fn save_all<'a>(
+        &self,
+        changes: impl Iterator<Item = (&'a Versioned<Job>, &'a Job)>,
+    ) -> Result<Vec<Saved>, StoreError> {
         self.jobs.save_all(changes).await
+    }
+
+    /// Writes changes that must not be held up: a job that the store does not take as it is to be is set aside, and the
+    /// others are written. Says how many were; who was overtaken was not.
+    pub async fn save_or_set_aside(
+        &self,
+        changes: &[(Versioned<Job>, Job)],
+        now: UnixMillis,
+    ) -> Result<usize, StoreError> {
+        let saved = self.save_all(changes.iter().map(|(before, after)| (before, after))).await;
+        match (saved, changes) {
+            (Ok(saved), _) => Ok(saved.iter().filter(|saved| matches!(saved, Saved::Applied(_))).count()),
+            (Err(error @ StoreError::Refused { .. }), [(job, _)]) => {
+                let unwritable = Unreadable { key: job.key.clone(), version: job.version, error };
+                self.set_aside(unwritable, now).await.map(|()| 0)
+            }
+            (Err(StoreError::Refused { .. }), several) => {
+                let mut written = 0;
+                for one in several.chunks(1) {
+                    written += Box::pin(self.save_or_set_aside(one, now)).await?;
+                }
+                Ok(written)
+            }
+            (Err(error), _) => Err(error),
+        }
     }
 
     /// Hides a job, if nobody wrote since it was read. Its id stays taken until it is purged (rule 10), so that a create
@@ -291,6 +327,10 @@ impl Jobs {
 /// The name of a job.
 pub fn key(job: &Job) -> Key {
     Key::new(&JOBS, job.job_id)
+}
+
+fn started(order: Order) -> Query {
+    Query::new(&JOBS, order).filter(Filter::Is("status", json!(JobStatus::Started)))
 }
 
 fn due(priority: u8, now: UnixMillis, types: &[String], max: usize) -> Query {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rota_model::ids::NodeId;
 use rota_model::node::NodeState;
+use rota_model::time::UnixMillis;
 
 use crate::StoreError;
 use crate::collection::{Collection, STATE};
@@ -53,7 +54,12 @@ impl Nodes {
         self.nodes.save(before, after).await
     }
 
-    /// Every node there ever was, by id.
+    /// Forgets a node, if nobody wrote since it was read.
+    pub async fn delete(&self, state: &Versioned<NodeState>, at: UnixMillis) -> Result<Saved, StoreError> {
+        self.nodes.delete(state, at).await
+    }
+
+    /// Every node, by id.
     pub async fn all(&self) -> Result<Vec<Versioned<NodeState>>, StoreError> {
         self.nodes.find_all(Query::new(&STATE, Order::BY_ID)).await
     }

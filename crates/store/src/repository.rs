@@ -153,8 +153,14 @@ impl<T: Kept> Repository<T> {
     }
 
     /// Saves many, each on its own, and says of each what became of it.
-    pub async fn save_all(&self, changes: &[(Versioned<T>, T)]) -> Result<Vec<Saved>, StoreError> {
-        let batch = changes.iter().map(|(before, after)| difference(before, after));
+    pub async fn save_all<'a>(
+        &self,
+        changes: impl Iterator<Item = (&'a Versioned<T>, &'a T)>,
+    ) -> Result<Vec<Saved>, StoreError>
+    where
+        T: 'a,
+    {
+        let batch = changes.map(|(before, after)| difference(before, after));
         let written = self.write_all(batch.collect::<Result<_, _>>()?).await?;
         Ok(written.into_iter().map(saved).collect())
     }

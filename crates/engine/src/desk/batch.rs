@@ -46,7 +46,9 @@ impl JobDesk {
         let plain = self.submit_plain(domain, plain).await;
         let unique = self.submit_each(domain, unique).await;
         for (nth, answer) in plain.into_iter().chain(unique) {
-            answers.iter_mut().skip(nth).take(1).for_each(|place| *place = Some(answer.clone()));
+            if let Some(place) = answers.get_mut(nth) {
+                *place = Some(answer);
+            }
         }
         let unanswered = || Err(StoreError::unavailable("submit", "it was left out").into());
         answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()

@@ -36,6 +36,8 @@ pub enum ChangeError {
     /// Another job has its unique key by now.
     #[error("its unique key belongs to job {0} by now")]
     KeyMoved(JobId),
+    #[error("others write to the job, or submit its twins, at this moment; try again")]
+    Busy,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -146,7 +148,7 @@ impl JobDesk {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(StoreError::unavailable("requeue a job", "its unique key is in demand; try again").into())
+        Err(ChangeError::Busy)
     }
 
     /// Deletes a job that does not run.
@@ -202,7 +204,7 @@ impl JobDesk {
         on: Option<Version>,
         decide: impl Fn(&Job, bool) -> Result<Act, ChangeError>,
     ) -> Result<Option<Versioned<Job>>, ChangeError> {
-        let mut tried = false;
+        let (mut tried, mut last) = (false, ChangeError::Busy);
         for _ in 0..TRIES {
             let found = persevere("read a job", |_| self.jobs.get(domain, id)).await?;
             let Some(job) = found else {
@@ -219,15 +221,16 @@ impl JobDesk {
             }
             match self.act(&job, act).await {
                 Ok(Some(done)) => return Ok(Some(done)),
-                Ok(None) => {}
+                Ok(None) => last = ChangeError::Busy,
                 Err(error) if error.is_passing() => {
                     tried |= matches!(error, StoreError::Unknown { .. });
+                    last = error.into();
                     sleep(STORE_PAUSE).await;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(StoreError::unknown("change a job", "the store does not answer").into())
+        Err(if tried { StoreError::unknown("change a job", "its answer was lost").into() } else { last })
     }
 
     /// The job as it is after the act; none if somebody came between.

@@ -15,7 +15,7 @@ use rota_model::unique_key::UniqueKey;
 use rota_store::repository::{Created, Saved};
 use rota_store::{StoreError, Versioned};
 
-use super::{JobDesk, SubmitError, Submitted};
+use super::{ChangeError, JobDesk, SubmitError, Submitted};
 use crate::flaws::Flaw;
 use crate::patience::persevere;
 
@@ -84,8 +84,8 @@ impl JobDesk {
                 },
                 Held::ByNobody(found) => {
                     let id = found.document.job_id;
-                    // Under a name of its own a submission is found again by its own id alone.
-                    let made = if named {
+                    // Under a name of its own a submission is found again by its own id alone: nobody else's stands there.
+                    let made = if named || id.is_derived() {
                         self.bar(under(id, self.numbers.next().await?)).await?
                     } else {
                         self.create_keyed(under(id, job_number)).await?
@@ -103,7 +103,7 @@ impl JobDesk {
                 return Err(SubmitError::Deleted(job_id));
             }
         }
-        Err(StoreError::unavailable("take a unique key", "others are submitting the same; try again").into())
+        Err(SubmitError::Busy)
     }
 
     /// Takes the id of a job that somebody is about to create, so that it is never created: what stands there has ended, and
@@ -114,16 +114,22 @@ impl JobDesk {
         if let Err(refusal) = job.cancel(BAR, self.surroundings.now(), self.node) {
             return Err(StoreError::refused("take a unique key", refusal).into());
         }
-        let created = persevere("take a unique key", |_| self.jobs.create_as(&job)).await?;
+        persevere("take a unique key", |_| self.jobs.create_as(&job)).await?;
         let there = persevere("take a unique key", |_| self.jobs.get(&job.domain, job.job_id)).await?;
         match there {
             None => Ok(Keyed::Gone),
-            Some(there) if created.is_some() || is_bar(&there.document) => {
-                let deleted = self.delete(&job.domain, job.job_id, Some(there.version)).await;
-                deleted.map_err(|error| StoreError::unavailable("take a unique key", error))?;
-                Ok(Keyed::Gone)
-            }
+            Some(there) if is_bar(&there.document) => self.lift_bar(&there).await,
             Some(_) => Ok(Keyed::Outside),
+        }
+    }
+
+    /// The id stays taken; who barred it may be no more, or others lift the bar at the same time.
+    async fn lift_bar(&self, bar: &Versioned<Job>) -> Result<Keyed, SubmitError> {
+        let Job { domain, job_id, .. } = &bar.document;
+        match self.delete(domain, *job_id, Some(bar.version)).await {
+            Ok(()) | Err(ChangeError::Missing | ChangeError::Changed) => Ok(Keyed::Gone),
+            Err(ChangeError::Store(error)) => Err(error.into()),
+            Err(error) => Err(StoreError::refused("take a unique key", error).into()),
         }
     }
 
@@ -136,6 +142,7 @@ impl JobDesk {
         let there = persevere("submit", |_| self.jobs.get(&ours.domain, ours.job_id)).await?;
         Ok(match there {
             None => Keyed::Gone,
+            Some(there) if is_bar(&there.document) => return self.lift_bar(&there).await,
             // Ours, if the answer to our own create was lost; otherwise that of whoever finished our half.
             Some(there) if there.document.job_number == ours.job_number => {
                 Keyed::Done(Box::new(Submitted::New(there)))

@@ -3,23 +3,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::{Holder, Job};
 use rota_model::time::UnixMillis;
 use rota_store::Versioned;
 use rota_store::limits::MAX_PAGE;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(super) struct Hands {
     pub(super) holder: Holder,
     pub(super) running: BTreeMap<JobId, Held>,
-    /// How many of them have a handler that runs; the others only wait for their result to be written.
+    /// How many of them wait for a slot.
+    waiting: usize,
+    /// How many of them have a handler that runs; what is left waits for its result to be written.
     active: usize,
     /// Claims that are under way.
     claiming: BTreeSet<ClaimToken>,
-    /// Slots that they may fill.
+    /// How many jobs they may bring.
     reserved: usize,
+    pace: Pace,
     /// Whether nothing new is begun.
     pub(super) rests: bool,
     /// Whether that is for ever.
@@ -38,20 +43,71 @@ pub(super) struct Hands {
 pub(super) struct Held {
     pub(super) epoch: u64,
     pub(super) brake: Arc<Brake>,
-    /// Whether its handler has ended.
-    ended: bool,
+    stage: Stage,
 }
 
-impl Held {
-    fn new(epoch: u64) -> Self {
-        Self { epoch, brake: Arc::default(), ended: false }
-    }
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It waits for a slot.
+    Waits,
+    /// Its handler runs.
+    Runs,
+    /// Its handler has ended, and what came of it is to be written.
+    Ended,
+}
+
+/// Whether a job that was claimed may begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    Now,
+    /// When a slot is free.
+    Later,
+    /// Nothing new is begun: it is for others.
+    Never,
 }
 
 /// Every so many claims is about all sections.
 const ALL_EVERY: u32 = 8;
-/// Results that wait to be written keep a node from claiming more only when there are this many for each slot.
-const UNWRITTEN: usize = 4;
+/// How many jobs are in hand for each slot at most, whether they wait for it, or only for their result to be written.
+const IN_HAND: usize = 8;
+
+/// A claim that is under way.
+#[derive(Clone, Copy)]
+pub(super) struct Claiming {
+    pub(super) token: ClaimToken,
+    pub(super) holder: Holder,
+    /// How many jobs it may bring.
+    pub(super) room: usize,
+    began: Instant,
+}
+
+/// How many handlers end while a claim is under way: as many slots will be free when the next one is answered.
+#[derive(Default)]
+struct Pace {
+    /// Those that ended since the last claim began.
+    ended: usize,
+    last_claim: Option<Instant>,
+    /// How many ended between the last two claims, and how long that was.
+    before: (usize, Duration),
+    /// How many jobs are worth claiming beyond the slots that are free.
+    ahead: usize,
+}
+
+impl Pace {
+    fn begin_claim(&mut self, now: Instant) {
+        let since = self.last_claim.replace(now).map_or(Duration::MAX, |last| now - last);
+        self.before = (std::mem::take(&mut self.ended), since);
+    }
+
+    /// Twice as many as would end in the time that the claim took: while the next one is under way, and until there is
+    /// another. Where handlers take long, that is none.
+    fn end_claim(&mut self, took: Duration) {
+        let (ended, since) = self.before;
+        let ended = u128::try_from(ended).unwrap_or(u128::MAX);
+        let ahead = (2 * ended).saturating_mul(took.as_nanos()) / since.as_nanos().max(1);
+        self.ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
+    }
+}
 
 /// A slot that is kept for a job that is about to be stored as already claimed.
 pub(crate) struct Seat {
@@ -65,9 +121,11 @@ impl Hands {
         Self {
             holder,
             running: BTreeMap::new(),
+            waiting: 0,
             active: 0,
             claiming: BTreeSet::new(),
             reserved: 0,
+            pace: Pace::default(),
             rests: false,
             stops: false,
             gives_back: false,
@@ -78,9 +136,16 @@ impl Hands {
         }
     }
 
+    /// Slots that nobody has in view.
     fn free(&self, capacity: usize) -> usize {
-        let unwritten = capacity.saturating_mul(UNWRITTEN).saturating_sub(self.running.len());
-        capacity.saturating_sub(self.active + self.reserved).min(unwritten)
+        capacity.saturating_sub(self.active + self.waiting + self.reserved)
+    }
+
+    /// How many jobs a claim may bring: one for each slot that is free, or will be by then.
+    fn room(&self, capacity: usize) -> usize {
+        let taken = self.active + self.waiting + self.reserved;
+        let most = capacity.saturating_mul(IN_HAND).saturating_sub(self.running.len() + self.reserved);
+        capacity.saturating_add(self.pace.ahead).saturating_sub(taken).min(most).min(MAX_PAGE)
     }
 
     /// The sections that the next claim is about; all, if none are given.
@@ -89,36 +154,72 @@ impl Hands {
         if self.claims.is_multiple_of(ALL_EVERY) { None } else { self.sections.clone() }
     }
 
+    pub(super) fn busy_with(&self) -> usize {
+        if self.rests { self.running.len() + self.reserved } else { self.active }
+    }
+
     /// How many handlers run.
     pub(super) fn active(&self) -> usize {
         self.active
     }
 
-    fn take(&mut self, id: JobId, epoch: u64) -> Arc<Brake> {
-        let held = Held::new(epoch);
-        let brake = Arc::clone(&held.brake);
-        match self.running.insert(id, held) {
+    fn take(&mut self, id: JobId, epoch: u64, stage: Stage) -> Arc<Brake> {
+        let brake = Arc::<Brake>::default();
+        let held = Held { epoch, brake: Arc::clone(&brake), stage };
+        self.count(stage, 1);
+        if let Some(former) = self.running.insert(id, held) {
             // A former epoch of it, whose result nobody wants any more.
-            Some(former) if !former.ended => former.brake.pull(Stop::LeaseOver),
-            _ => self.active += 1,
+            former.brake.pull(Stop::LeaseOver);
+            self.count(former.stage, -1);
         }
         brake
     }
 
-    /// The handler of a job has ended: another may run, while what came of it is written. Whose it is, its brake says: a
-    /// job may be in hand anew, even under the same epoch, before a former life of it is over.
-    pub(super) fn ended(&mut self, id: JobId, brake: &Arc<Brake>) {
-        let held = self.running.get_mut(&id).filter(|held| Arc::ptr_eq(&held.brake, brake) && !held.ended);
-        if let Some(held) = held {
-            held.ended = true;
-            self.active -= 1;
+    fn count(&mut self, stage: Stage, n: isize) {
+        let of = match stage {
+            Stage::Waits => &mut self.waiting,
+            Stage::Runs => &mut self.active,
+            Stage::Ended => return,
+        };
+        *of = of.saturating_add_signed(n);
+    }
+
+    /// Whose it is, its brake says: a job may be in hand anew, even under the same epoch, before a former life of it is over.
+    fn held(&mut self, id: JobId, brake: &Arc<Brake>) -> Option<&mut Held> {
+        self.running.get_mut(&id).filter(|held| Arc::ptr_eq(&held.brake, brake))
+    }
+
+    fn move_on(&mut self, id: JobId, brake: &Arc<Brake>, to: Stage) {
+        let Some(held) = self.held(id, brake) else { return };
+        let from = std::mem::replace(&mut held.stage, to);
+        self.count(from, -1);
+        self.count(to, 1);
+        self.pace.ended += usize::from(from == Stage::Runs && to == Stage::Ended);
+    }
+
+    /// Takes a slot for a job, if one is free.
+    pub(super) fn begin(&mut self, id: JobId, brake: &Arc<Brake>, capacity: usize) -> Turn {
+        let Some(stage) = self.held(id, brake).map(|held| held.stage) else { return Turn::Never };
+        match stage {
+            Stage::Waits if self.rests => Turn::Never,
+            Stage::Waits if self.active >= capacity => Turn::Later,
+            Stage::Waits => {
+                self.move_on(id, brake, Stage::Runs);
+                Turn::Now
+            }
+            Stage::Runs | Stage::Ended => Turn::Now,
         }
+    }
+
+    /// The handler of a job has ended: another may run, while what came of it is written.
+    pub(super) fn ended(&mut self, id: JobId, brake: &Arc<Brake>) {
+        self.move_on(id, brake, Stage::Ended);
     }
 
     /// A job is no longer in hand.
     pub(super) fn let_go(&mut self, id: JobId, brake: &Arc<Brake>) {
-        self.ended(id, brake);
-        if self.running.get(&id).is_some_and(|held| Arc::ptr_eq(&held.brake, brake)) {
+        if self.held(id, brake).is_some() {
+            self.ended(id, brake);
             self.running.remove(&id);
         }
     }
@@ -136,35 +237,36 @@ impl Hands {
     }
 
     pub(super) fn has_room(&self, capacity: usize) -> bool {
-        self.free(capacity) > 0
+        self.room(capacity) > 0
     }
 
-    /// Keeps all free slots for a claim. None if there are none, or nothing new is begun.
-    pub(super) fn begin_claim(&mut self, token: ClaimToken, capacity: usize) -> Option<(usize, Holder)> {
-        let free = self.free(capacity).min(MAX_PAGE);
-        if free == 0 || self.rests {
+    /// Keeps all room for a claim. None if there is none, or nothing new is begun.
+    pub(super) fn begin_claim(&mut self, token: ClaimToken, capacity: usize) -> Option<Claiming> {
+        let room = self.room(capacity);
+        if room == 0 || self.rests {
             return None;
         }
         self.claiming.insert(token);
-        self.reserved += free;
-        Some((free, self.holder))
+        self.reserved += room;
+        let began = Instant::now();
+        self.pace.begin_claim(began);
+        Some(Claiming { token, holder: self.holder, room, began })
     }
 
-    /// Takes in hand what was claimed, unless the life is over that claimed it, and frees the other slots.
+    /// Takes in hand what was claimed, unless the life is over that claimed it.
     pub(super) fn end_claim(
         &mut self,
-        token: ClaimToken,
-        reserved: usize,
-        holder: Holder,
-        jobs: &[Versioned<Job>],
+        claiming: Claiming,
+        claimed: Option<&[Versioned<Job>]>,
     ) -> Vec<Arc<Brake>> {
-        self.claiming.remove(&token);
-        self.reserved -= reserved;
-        if self.holder != holder {
+        self.claiming.remove(&claiming.token);
+        self.reserved -= claiming.room;
+        self.pace.end_claim(if claimed.is_some() { claiming.began.elapsed() } else { Duration::ZERO });
+        if self.holder != claiming.holder {
             return Vec::new();
         }
-        let begun: Vec<_> =
-            jobs.iter().map(|job| self.take(job.document.job_id, job.document.epoch)).collect();
+        let taken = claimed.unwrap_or_default().iter().map(|job| &job.document);
+        let begun: Vec<_> = taken.map(|job| self.take(job.job_id, job.epoch, Stage::Waits)).collect();
         if self.gives_back {
             begun.iter().for_each(|brake| brake.pull(Stop::Release));
         }
@@ -183,7 +285,7 @@ impl Hands {
         if waiting || self.rests || self.free(capacity) == 0 || self.running.contains_key(&id) {
             return None;
         }
-        let brake = self.take(id, 1);
+        let brake = self.take(id, 1, Stage::Runs);
         Some(Seat { holder: self.holder, token, brake })
     }
 
@@ -233,5 +335,105 @@ impl Brake {
     /// Why it was told to stop, if it was.
     pub(super) fn why(&self) -> Option<Stop> {
         if self.dropped.is_cancelled() { Some(Stop::LeaseOver) } else { self.why.get().copied() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
+    use rota_model::domain::Domain;
+    use rota_model::ids::{Incarnation, NodeId};
+    use rota_model::job::NewJob;
+    use rota_model::job::submission::Place;
+    use rota_store::seam::Version;
+    use serde_json::json;
+    use tokio::time::advance;
+
+    use super::*;
+
+    const SLOTS: usize = 4;
+    const NOW: UnixMillis = UnixMillis(1_000);
+
+    fn hands() -> Hands {
+        let node = NodeId::derived(&["one"]);
+        Hands::new(Holder { node, incarnation: Incarnation::rising(NOW, &[0; 10]) })
+    }
+
+    fn claimed(number: u64) -> Versioned<Job> {
+        let place = Place {
+            domain: Domain::default(),
+            job_id: JobId::derived(&[&number.to_string()]),
+            job_number: number,
+            sections: 64,
+            accepted_by: NodeId::derived(&["one"]),
+        };
+        let document = NewJob::new("a job", "noop", json!({})).into_job(place, NOW);
+        Versioned { key: rota_store::jobs::key(&document), document, version: Version(number) }
+    }
+
+    /// One claim that brings all it may, and takes this long.
+    async fn claim(hands: &mut Hands, next: &mut u64, took: Duration) -> Vec<(JobId, Arc<Brake>)> {
+        let claiming = hands.begin_claim(ClaimToken::rising(NOW, &[0; 10]), SLOTS).unwrap();
+        advance(took).await;
+        let jobs: Vec<_> = (0..claiming.room as u64).map(|nth| claimed(*next + nth)).collect();
+        *next += jobs.len() as u64;
+        let brakes = hands.end_claim(claiming, Some(&jobs));
+        jobs.iter().map(|job| job.document.job_id).zip(brakes).collect()
+    }
+
+    fn run_and_end(hands: &mut Hands, jobs: Vec<(JobId, Arc<Brake>)>) {
+        for (id, brake) in jobs {
+            assert!(hands.begin(id, &brake, SLOTS) == Turn::Now);
+            hands.let_go(id, &brake);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_ends_at_once_has_more_claimed_ahead_and_never_more_than_its_slots_run() {
+        let (mut hands, mut next) = (hands(), 0);
+        let took = Duration::from_millis(2);
+        let mut most = 0;
+        for _ in 0..10 {
+            let jobs = claim(&mut hands, &mut next, took).await;
+            most = most.max(jobs.len());
+            run_and_end(&mut hands, jobs);
+        }
+        assert!(most > 2 * SLOTS, "{most} at once");
+        assert!(most <= IN_HAND * SLOTS, "{most} at once");
+        let jobs = claim(&mut hands, &mut next, took).await;
+        let turns: Vec<_> = jobs.iter().map(|(id, brake)| hands.begin(*id, brake, SLOTS)).collect();
+        assert!(turns.iter().filter(|turn| **turn == Turn::Now).count() == SLOTS && jobs.len() > SLOTS);
+        assert!(turns[SLOTS..].iter().all(|turn| *turn == Turn::Later));
+        hands.set_rests(true);
+        assert!(hands.begin(jobs[SLOTS].0, &jobs[SLOTS].1, SLOTS) == Turn::Never, "for others to run");
+        assert_eq!(hands.busy_with(), jobs.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_handlers_take_long_nothing_is_claimed_that_has_to_wait() {
+        let (mut hands, mut next) = (hands(), 0);
+        for _ in 0..10 {
+            let jobs = claim(&mut hands, &mut next, Duration::from_millis(2)).await;
+            assert!(jobs.len() <= SLOTS + 1, "{} at once", jobs.len());
+            advance(Duration::from_millis(500)).await;
+            let runs: Vec<_> = jobs.into_iter().take(SLOTS).collect();
+            run_and_end(&mut hands, runs);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_job_that_is_taken_anew_counts_once() {
+        let (mut hands, job) = (hands(), claimed(1));
+        let id = job.document.job_id;
+        let first = hands.take(id, 1, Stage::Waits);
+        assert!(hands.begin(id, &first, SLOTS) == Turn::Now);
+        let second = hands.take(id, 2, Stage::Waits);
+        assert_eq!(first.why(), Some(Stop::LeaseOver));
+        assert!(hands.begin(id, &first, SLOTS) == Turn::Never, "it is in other hands");
+        hands.let_go(id, &first);
+        assert!(hands.begin(id, &second, SLOTS) == Turn::Now);
+        assert_eq!((hands.active(), hands.waiting, hands.running.len()), (1, 0, 1));
+        hands.let_go(id, &second);
+        assert_eq!((hands.active(), hands.waiting, hands.running.len()), (0, 0, 0));
     }
 }

@@ -2,15 +2,16 @@
 //!
 //! Both are looked for continually, not once per death or per failure: a claim may land long after its caller gave up or
 //! died. Whether a holder lives is read after its job was found, from its `state` document: who claims has written that
-//! before.
+//! before. What others hold who live is counted, and not read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use rota_model::ids::{Incarnation, NodeId};
+use rota_model::ids::{Incarnation, JobId};
 use rota_model::job::Job;
-use rota_model::node::NodeStatus;
+use rota_model::node::{NodeState, NodeStatus};
+use rota_store::jobs::Held;
+use rota_store::limits::MAX_PAGE;
 use rota_store::nodes::Nodes;
-use rota_store::repository::Saved;
 use rota_store::{StoreError, Versioned};
 
 use super::Processor;
@@ -22,112 +23,111 @@ use crate::flaws::Flaw;
 const SLICE: usize = 500;
 
 impl Processor {
-    /// Queues again what dead nodes held, and what names us although we do not have it in hand. Says how many.
-    pub(crate) async fn take_over(&self, nodes: &Nodes, exclusive: bool) -> Result<usize, StoreError> {
-        let (mut taken, mut after) = (0, None);
-        loop {
-            let started = self.jobs.started(after).await?;
-            let holders = started.jobs.iter().map(|job| (job.document.owner, job.document.owner_node));
-            let unreadable = started.unreadable.iter().map(|job| (job.owner, None));
-            let alive = self.alive(nodes, holders.chain(unreadable), exclusive).await?;
-            let changes: Vec<_> =
-                started.jobs.into_iter().filter_map(|job| self.queued_again(job, &alive)).collect();
-            for slice in changes.chunks(SLICE) {
-                taken += self.save_slice(slice).await?;
+    /// Queues again what dead nodes held, and what names us although we do not have it in hand; stops what we have in hand
+    /// and is ours no more. Says how many were queued again.
+    pub(crate) async fn recover(&self, nodes: &Nodes, exclusive: bool) -> Result<usize, StoreError> {
+        let ours = self.incarnation();
+        let (mut taken, mut seen) = (0, BTreeSet::new());
+        for holder in self.jobs.holders().await? {
+            if holder == Some(ours.to_string()) {
+                taken += self.sort_own(ours, &mut seen).await?;
+            } else if exclusive || !self.lives(holder.as_deref(), nodes).await? {
+                taken += self.take_over(holder.as_deref()).await?;
             }
-            for job in started.unreadable {
-                // A live node of a newer version may well understand what it runs. We run nothing that we cannot read.
-                let elsewhere = |owner| owner != self.incarnation() && alive.contains(&owner);
-                if !job.owner.is_some_and(elsewhere) {
-                    self.jobs.set_aside(job, self.surroundings.now()).await?;
-                }
-            }
-            if started.next.is_none() {
-                break;
-            }
-            after = started.next;
         }
         if taken > 0 {
             self.hands().quiet = false;
             self.work_again.notify_one();
         }
+        self.check_running(&seen).await?;
         Ok(taken)
     }
 
-    /// Which of the holders live: ourselves, and whoever's `state` document says so now.
-    async fn alive(
-        &self,
-        nodes: &Nodes,
-        holders: impl Iterator<Item = (Option<Incarnation>, Option<NodeId>)>,
-        exclusive: bool,
-    ) -> Result<BTreeSet<Incarnation>, StoreError> {
-        let ours = self.incarnation();
-        let mut alive = BTreeSet::from([ours]);
-        if exclusive {
-            return Ok(alive);
-        }
-        let mut others: BTreeMap<Option<NodeId>, BTreeSet<Incarnation>> = BTreeMap::new();
-        for (incarnation, node) in holders {
-            if let Some(incarnation) = incarnation.filter(|incarnation| *incarnation != ours) {
-                others.entry(node).or_default().insert(incarnation);
-            }
-        }
-        let ids: Vec<NodeId> = others.keys().copied().flatten().collect();
-        let mut states = Vec::new();
-        if !ids.is_empty() {
-            let found = nodes.get_each(&ids).await?;
-            let missing = ids.iter().zip(&found).filter(|(_, found)| found.is_none());
-            let missing: Vec<NodeId> = missing.map(|(id, _)| *id).collect();
+    /// Whether somebody who holds jobs lives: its `state` document says so now.
+    async fn lives(&self, holder: Option<&str>, nodes: &Nodes) -> Result<bool, StoreError> {
+        let Some(holder) = holder.and_then(|holder| holder.parse::<Incarnation>().ok()) else {
+            return Ok(false);
+        };
+        let is_alive =
+            |state: &NodeState| state.incarnation == Some(holder) && state.status != NodeStatus::Terminated;
+        let one = self.jobs.held_by(Some(&holder.to_string()), 1, None).await?;
+        let Some(id) = one.jobs.first().and_then(|job| job.document.owner_node) else {
+            return Ok(nodes.all().await?.iter().any(|state| is_alive(&state.document)));
+        };
+        match nodes.get_each(&[id]).await?.into_iter().next().flatten() {
+            Some(state) => Ok(is_alive(&state.document)),
             // Whom we cannot understand we do not take for dead.
-            for id in nodes.unreadable(&missing).await? {
-                alive.extend(others.get(&Some(id)).into_iter().flatten());
-            }
-            states.extend(found.into_iter().flatten());
+            None => nodes.unreadable(&[id]).await.map(|unreadable| !unreadable.is_empty()),
         }
-        if others.contains_key(&None) {
-            states.extend(nodes.all().await?);
-        }
-        let live = states.into_iter().filter(|state| state.document.status != NodeStatus::Terminated);
-        alive.extend(live.filter_map(|state| state.document.incarnation).filter(|life| *life != ours));
-        Ok(alive)
     }
 
-    /// The job as it is to be written, if its holder does not have it.
-    fn queued_again(
+    /// Queues again what somebody held who is no more.
+    async fn take_over(&self, holder: Option<&str>) -> Result<usize, StoreError> {
+        self.queue_again(holder, |job| {
+            let (now, node, epoch) = (self.surroundings.now(), self.node(), job.document.epoch);
+            let mut after = job.document.clone();
+            let changed = if self.surroundings.has(Flaw::LossCostsAttempt) {
+                let again = (after.attempt < after.attempts).then_some(now);
+                after.fail(epoch, "its node died", again, now, node)
+            } else {
+                after.lose(epoch, now, node)
+            };
+            changed.ok().map(|()| after)
+        })
+        .await
+    }
+
+    /// Gives back what names us and is not in hand, and notes what we hold as it should be.
+    async fn sort_own(
         &self,
-        job: Versioned<Job>,
-        alive: &BTreeSet<Incarnation>,
-    ) -> Option<(Versioned<Job>, Job)> {
-        let (now, node, epoch) = (self.surroundings.now(), self.node(), job.document.epoch);
-        let mut after = job.document.clone();
-        let ours = job.document.owner == Some(self.incarnation());
-        let changed = if ours {
-            if self.hands().has(&job.document) || self.surroundings.has(Flaw::LostClaimForgotten) {
+        ours: Incarnation,
+        seen: &mut BTreeSet<(JobId, u64)>,
+    ) -> Result<usize, StoreError> {
+        let forgets = self.surroundings.has(Flaw::LostClaimForgotten);
+        self.queue_again(Some(&ours.to_string()), |job| {
+            if self.hands().has(&job.document) || forgets {
+                seen.insert((job.document.job_id, job.document.epoch));
                 return None;
             }
-            after.release(epoch, now, node)
-        } else if job.document.owner.is_some_and(|owner| alive.contains(&owner)) {
-            return None;
-        } else if self.surroundings.has(Flaw::LossCostsAttempt) {
-            let again = (after.attempt < after.attempts).then_some(now);
-            after.fail(epoch, "its node died", again, now, node)
-        } else {
-            after.lose(epoch, now, node)
-        };
-        changed.ok().map(|()| (job, after))
+            let mut after = job.document.clone();
+            let released = after.release(after.epoch, self.surroundings.now(), self.node());
+            released.ok().map(|()| after)
+        })
+        .await
     }
 
-    /// Overtaken means that its holder, or another node, was faster.
-    async fn save_slice(&self, slice: &[(Versioned<Job>, Job)]) -> Result<usize, StoreError> {
-        let saved = self.jobs.save_all(slice).await?;
-        Ok(saved.iter().filter(|saved| matches!(saved, Saved::Applied(_))).count())
+    /// Goes through what somebody holds, and writes what `change` makes of it. Overtaken means that its holder, or another
+    /// node, was faster. What cannot be read is run by nobody: it is set aside.
+    async fn queue_again(
+        &self,
+        holder: Option<&str>,
+        mut change: impl FnMut(&Versioned<Job>) -> Option<Job>,
+    ) -> Result<usize, StoreError> {
+        let (mut taken, mut after) = (0, None);
+        loop {
+            let Held { jobs, unreadable, next } = self.jobs.held_by(holder, MAX_PAGE, after).await?;
+            let with_change = |job| change(&job).map(|after| (job, after));
+            let changes: Vec<_> = jobs.into_iter().filter_map(with_change).collect();
+            for slice in changes.chunks(SLICE) {
+                taken += self.jobs.save_or_set_aside(slice, self.surroundings.now()).await?;
+            }
+            for job in unreadable {
+                self.jobs.set_aside(job, self.surroundings.now()).await?;
+            }
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(taken),
+            }
+        }
     }
 
-    /// Stops what we run and that is ours no more: somebody cancelled it, or took it over.
-    pub(crate) async fn check_running(&self) -> Result<(), StoreError> {
+    /// Stops what we run and that is ours no more: somebody cancelled it, or took it over. What was just seen to be ours
+    /// need not be read again.
+    async fn check_running(&self, seen: &BTreeSet<(JobId, u64)>) -> Result<(), StoreError> {
         let (ids, epochs): (Vec<_>, Vec<_>) = {
             let hands = self.hands();
-            hands.running.iter().map(|(id, held)| (*id, held.epoch)).unzip()
+            let in_hand = hands.running.iter().map(|(id, held)| (*id, held.epoch));
+            in_hand.filter(|held| !seen.contains(held)).unzip()
         };
         if ids.is_empty() {
             return Ok(());

@@ -19,21 +19,27 @@ use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::hands::{Brake, Stop};
+use super::hands::{Brake, Stop, Turn};
+use super::settle::{Finished, settle};
 use super::{InHand, Processor, STOP_GRACE};
+use crate::flaws::Flaw;
 use crate::handler::{Context, HandlerError, Reports};
 use crate::patience::answered;
 
 /// Most jobs are over by then; the others are looked after until they end.
 const FOLLOW_AFTER: Duration = Duration::from_millis(100);
+/// How long a job that was claimed ahead waits for a slot at most.
+const WAIT_FOR_SLOT: Duration = Duration::from_millis(200);
 /// How often what a handler says of its progress is written at most.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
-/// How much of what a handler says of its failure is kept, in bytes.
-const MAX_WHY: usize = 4 * 1024;
+/// How much of what a handler says of its progress or its failure is kept, in bytes.
+const MAX_SAID: usize = 4 * 1024;
+/// How large a result may be, in bytes of JSON: as large as a payload.
+const MAX_RESULT: usize = 1024 * 1024;
 
 /// What came of running a job.
-enum Outcome {
+pub(super) enum Outcome {
     Ended(Result<Map<String, Value>, HandlerError>),
     TimedOut,
     Expired,
@@ -43,7 +49,7 @@ enum Outcome {
 
 impl Outcome {
     /// What becomes of the job that was held under this epoch. `chance`, from 0 to 1, spreads those that failed together.
-    fn write(
+    pub(super) fn write(
         &self,
         job: &mut Job,
         epoch: u64,
@@ -84,7 +90,7 @@ struct Said {
 
 impl Reports for Said {
     fn progress(&self, percent: f64, message: Option<String>) {
-        let progress = Progress { percent, message, extra: Extra::new() };
+        let progress = Progress { percent, message: message.map(shortened), extra: Extra::new() };
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
         self.news.notify_one();
     }
@@ -113,24 +119,66 @@ impl Said {
 }
 
 impl InHand {
-    /// Runs the job, writes down what came of it, and lets go of it.
-    pub(super) async fn run_to_end(self, job: Versioned<Job>) {
+    /// Runs the job when its turn has come, writes down what came of it, and lets go of it.
+    pub(super) async fn run_to_end(self, job: Box<Versioned<Job>>) {
         let processor = &*self.processor;
         let epoch = job.document.epoch;
         let job = Mutex::new(job);
-        let outcome = processor.run_handler(&job, &self.brake).await;
+        let outcome = match self.turn().await {
+            Ok(()) => processor.run_handler(&job, &self.brake).await,
+            Err(why) => Outcome::Stopped(why),
+        };
         processor.hands().ended(self.id, &self.brake);
-        processor.slot_freed.notify_one();
+        processor.handler_ended();
         if !matches!(outcome, Outcome::Stopped(Stop::NotOurs | Stop::LeaseOver)) {
-            let (node, chance) = (processor.node(), processor.surroundings.chance());
-            let change = |job: &mut Job, epoch, now| outcome.write(job, epoch, chance, now, node);
-            processor.settle(job.into_inner(), epoch, change).await;
+            let chance = processor.surroundings.chance();
+            settle(Finished { job: job.into_inner(), epoch, outcome, chance, held: self }).await;
+        }
+    }
+
+    /// Waits for a slot. Who does not get one soon gives the job back: slots were expected to be free sooner, and other
+    /// nodes may have some.
+    async fn turn(&self) -> Result<(), Stop> {
+        let turn = match self.begin() {
+            Turn::Later => tokio::select! {
+                biased;
+                () = self.brake.told.cancelled() => Turn::Never,
+                turn = self.slot() => turn,
+                () = sleep(WAIT_FOR_SLOT) => Turn::Never,
+            },
+            turn => turn,
+        };
+        let processor = &self.processor;
+        match (self.brake.why(), turn) {
+            (Some(why), _) => Err(why),
+            (None, Turn::Now) if processor.lease.is_good() => Ok(()),
+            (None, Turn::Now) if processor.surroundings.has(Flaw::BeginsAfterLease) => Ok(()),
+            (None, Turn::Now) => Err(Stop::LeaseOver),
+            (None, Turn::Later | Turn::Never) => Err(Stop::Release),
+        }
+    }
+
+    fn begin(&self) -> Turn {
+        let processor = &self.processor;
+        let flawed = processor.surroundings.has(Flaw::BeginsWithoutSlot);
+        let capacity = if flawed { usize::MAX } else { processor.capacity };
+        processor.hands().begin(self.id, &self.brake, capacity)
+    }
+
+    async fn slot(&self) -> Turn {
+        loop {
+            let mut freed = pin!(self.processor.turn.notified());
+            freed.as_mut().enable();
+            match self.begin() {
+                Turn::Later => freed.await,
+                turn => return turn,
+            }
         }
     }
 }
 
 impl Processor {
-    async fn run_handler(&self, job: &Mutex<Versioned<Job>>, brake: &Brake) -> Outcome {
+    async fn run_handler(&self, job: &Mutex<Box<Versioned<Job>>>, brake: &Brake) -> Outcome {
         if let Some(why) = brake.why() {
             return Outcome::Stopped(why);
         }
@@ -147,10 +195,22 @@ impl Processor {
         };
         let deadline = context.deadline;
         let mut run = pin!(AssertUnwindSafe(async move { handler.run(context).await }).catch_unwind());
-        // Most handlers are done before anybody would have to be told of them.
-        if let Poll::Ready(ended) = futures::poll!(&mut run) {
-            return ended_by(ended);
+        // Most handlers are done before anybody would have to be told of them; the others are worth a place of their own.
+        match futures::poll!(&mut run) {
+            Poll::Ready(ended) => ended_by(ended),
+            Poll::Pending => Box::pin(self.attend(run, deadline, job, brake, &said)).await,
         }
+    }
+
+    /// Stands by a handler until it ends, or has to.
+    async fn attend(
+        &self,
+        mut run: impl Future<Output = Caught> + Unpin,
+        deadline: Option<Instant>,
+        job: &Mutex<Box<Versioned<Job>>>,
+        brake: &Brake,
+        said: &Said,
+    ) -> Outcome {
         let timed_out = async {
             match deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -173,7 +233,7 @@ impl Processor {
                     None => Outcome::TimedOut,
                 }
             }
-            () = self.follow(job, brake, &said) => Outcome::Stopped(Stop::NotOurs),
+            () = self.follow(job, brake, said) => Outcome::Stopped(Stop::NotOurs),
         }
     }
 
@@ -193,7 +253,7 @@ impl Processor {
 
     /// Looks after a job that runs for long: writes its progress, and stops it when it is ours no more. Goes on until it is
     /// dropped.
-    async fn follow(&self, job: &Mutex<Versioned<Job>>, brake: &Brake, said: &Said) {
+    async fn follow(&self, job: &Mutex<Box<Versioned<Job>>>, brake: &Brake, said: &Said) {
         sleep(FOLLOW_AFTER).await;
         let (id, epoch) = {
             let job = &job.lock().await.document;
@@ -208,7 +268,7 @@ impl Processor {
                     brake.pull(Stop::NotOurs);
                     return std::future::pending().await;
                 };
-                *job.lock().await = ours;
+                **job.lock().await = ours;
             }
             tokio::select! {
                 biased;
@@ -222,7 +282,7 @@ impl Processor {
     }
 
     /// What cannot be written now is said again soon.
-    async fn write_progress(&self, job: &Mutex<Versioned<Job>>, epoch: u64, said: &Said) {
+    async fn write_progress(&self, job: &Mutex<Box<Versioned<Job>>>, epoch: u64, said: &Said) {
         let Some(progress) = said.take() else { return };
         let before = job.lock().await.clone();
         let mut after = before.document.clone();
@@ -230,7 +290,7 @@ impl Processor {
             return;
         }
         match answered("write progress", self.jobs.save(&before, &after)).await {
-            Ok(Saved::Applied(version)) => *job.lock().await = before.written(after, version),
+            Ok(Saved::Applied(version)) => **job.lock().await = before.written(after, version),
             Ok(Saved::Overtaken) => said.put_back(progress),
             Err(error) if error.is_passing() => said.put_back(progress),
             Err(error) => tracing::warn!(job = %said.name, %error, "its progress cannot be written"),
@@ -249,16 +309,20 @@ fn fault_of(result: &Map<String, Value>) -> Option<String> {
         check.line(name, name, 1..=MAX_NAME_CHARS);
         check.json(&format!("/{name}"), value);
     }
+    let size = serde_json::to_vec(result).map_or(usize::MAX, |text| text.len());
+    if size > MAX_RESULT {
+        check.refuse("", format!("may have {MAX_RESULT} bytes at most; it has {size}"));
+    }
     check.finish().err().map(|invalid| shortened(format!("its result cannot be stored: {invalid}")))
 }
 
-/// What a handler says of its failure, within reason: a job keeps a hundred of these.
-fn shortened(mut why: String) -> String {
-    if why.len() > MAX_WHY {
-        why.truncate((0..=MAX_WHY).rev().find(|end| why.is_char_boundary(*end)).unwrap_or(0));
-        why.push_str(" …");
+/// What a handler says, within reason: a job keeps a hundred of these. No store takes a NUL.
+fn shortened(mut said: String) -> String {
+    if said.len() > MAX_SAID {
+        said.truncate((0..=MAX_SAID).rev().find(|end| said.is_char_boundary(*end)).unwrap_or(0));
+        said.push_str(" …");
     }
-    why
+    if said.contains('\0') { said.replace('\0', "\u{fffd}") } else { said }
 }
 
 /// Whether a job is still held under this epoch.
@@ -284,10 +348,11 @@ fn stopped_or(brake: &Brake, outcome: Outcome) -> Outcome {
     }
 }
 
-type Run = Result<Map<String, Value>, HandlerError>;
+/// How a handler ended, if it did not panic.
+type Caught = std::thread::Result<Result<Map<String, Value>, HandlerError>>;
 
 /// A handler that panics has failed, with what it said.
-fn ended_by(ended: Result<Run, Box<dyn std::any::Any + Send>>) -> Outcome {
+fn ended_by(ended: Caught) -> Outcome {
     Outcome::Ended(ended.unwrap_or_else(|said| {
         let text = said.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| said.downcast_ref::<String>().cloned());

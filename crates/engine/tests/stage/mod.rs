@@ -136,6 +136,11 @@ impl Running {
         self.task.await.unwrap();
     }
 
+    /// Whether it has stopped of itself.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.task.is_finished()
+    }
+
     /// As if the process were killed, as far as one task can be: what it began elsewhere goes on until its lease is over.
     pub(crate) fn die(self) {
         self.task.abort();
@@ -168,6 +173,17 @@ impl Handler for Actor {
             }
         }
         assert!(!job.payload.contains_key("panic"), "on purpose");
+        if job.payload.contains_key("absurd") {
+            job.progress(f64::NAN, format!("a NUL: \0, and more: {}", "x".repeat(100_000)));
+            sleep(Duration::from_secs(3)).await;
+        }
+        if let Some(left) = job.time_left() {
+            return Ok(Map::from_iter([("leftMs".to_owned(), json!(left.as_millis()))]));
+        }
+        if number("large") > 0 {
+            let large = "x".repeat(usize::try_from(number("large")).unwrap());
+            return Ok(Map::from_iter([("large".to_owned(), json!(large))]));
+        }
         if number("failures") >= u64::from(job.attempt) {
             return Err(HandlerError::Failed(format!("no luck at attempt {}", job.attempt)));
         }

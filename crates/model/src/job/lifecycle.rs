@@ -27,6 +27,8 @@ use crate::transition::{IllegalTransition, Table};
 pub const MAX_LOST: u32 = 20;
 /// How much of its past a job keeps; the oldest goes first.
 pub const MAX_HISTORY: usize = 100;
+/// How large a result in its history may be, in bytes of JSON, once another has followed.
+const MAX_OLD_RESULT: usize = 16 * 1024;
 
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
@@ -249,6 +251,7 @@ impl Job {
     /// The only way out of a terminal status: the same id, the next epoch, the old result kept.
     pub fn requeue(&mut self, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
         self.step(JobEvent::Requeue, now, by)?;
+        self.shorten_history();
         let result = std::mem::take(&mut self.result);
         self.remember(JobEvent::Requeue, now, result);
         self.epoch += 1;
@@ -257,7 +260,7 @@ impl Job {
         self.let_go(now);
         self.finished_at = None;
         // Who wants it to run does not want it to end before it can.
-        self.expires_at = self.expires_at.filter(|at| *at > now);
+        self.expires_at = None;
         Ok(())
     }
 
@@ -288,6 +291,16 @@ impl Job {
         self.claim_token = None;
         self.started_at = None;
         self.progress = None;
+    }
+
+    /// Of the results before the last, only small ones are kept: a job that is requeued often must not outgrow its store.
+    fn shorten_history(&mut self) {
+        for entry in &mut self.history {
+            let size = serde_json::to_vec(&entry.result).map_or(usize::MAX, |text| text.len());
+            if size > MAX_OLD_RESULT {
+                entry.result = reason("omitted", &format!("a result of {size} bytes"));
+            }
+        }
     }
 
     fn remember(&mut self, event: JobEvent, at: UnixMillis, result: Map<String, Value>) {

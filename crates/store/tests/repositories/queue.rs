@@ -79,7 +79,7 @@ async fn many_jobs_are_saved_each_on_its_own_version() {
     let renamed = |job: &Versioned<Job>| Job { job_name: "other".to_owned(), ..job.document.clone() };
     jobs.save(&made[0], &failed(&made[0])).await.unwrap();
     let changes = [(made[0].clone(), renamed(&made[0])), (made[1].clone(), renamed(&made[1]))];
-    let saved = jobs.save_all(&changes).await.unwrap();
+    let saved = jobs.save_all(changes.iter().map(|(before, after)| (before, after))).await.unwrap();
     let [Saved::Overtaken, Saved::Applied(version)] = saved.as_slice() else { panic!("{saved:?}") };
     let each = jobs.get_each(&[made[0].document.job_id, made[1].document.job_id]).await.unwrap();
     assert_eq!(each[0].as_ref().unwrap().document, failed(&made[0]));

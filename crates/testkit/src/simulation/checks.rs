@@ -82,6 +82,7 @@ pub const CHECKS: &[Check] = &[
     check("10", "nothing_running_is_deleted", answers::nothing_running_is_deleted),
     check("5", "nodes_claim_only_their_types", duties::nodes_claim_only_their_types),
     check("5", "who_rests_claims_nothing", duties::who_rests_claims_nothing),
+    check("5", "slots_are_kept", duties::slots_are_kept),
     check("21", "nobody_goes_round_in_circles", duties::nobody_goes_round_in_circles),
     check("1", "who_stops_leaves_nothing", duties::who_stops_leaves_nothing),
 ];

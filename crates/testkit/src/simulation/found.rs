@@ -3,25 +3,26 @@
 
 use rota_engine::flaws::Flaw;
 
-pub const FOUND: [(Flaw, u64, &str); 22] = [
-    (Flaw::LostClaimForgotten, 2, "no_claim_is_orphaned"),
+pub const FOUND: [(Flaw, u64, &str); 23] = [
+    (Flaw::LostClaimForgotten, 1, "no_claim_is_orphaned"),
     (Flaw::DeadSearchedOnce, 7, "no_claim_is_orphaned"),
     (Flaw::LeaseByWallClock, 24, "handlers_stop_with_their_lease"),
     (Flaw::HandlersOutliveLease, 1, "handlers_stop_with_their_lease"),
-    (Flaw::BeginsAfterLease, 86, "nothing_begins_without_a_lease"),
+    (Flaw::BeginsAfterLease, 18, "nothing_begins_without_a_lease"),
     (Flaw::CountsOwnSleep, 0, "the_dead_were_watched"),
     (Flaw::FailedReadsCount, 1, "the_dead_were_watched"),
-    (Flaw::CondemnsBlindly, 17, "the_dead_were_watched"),
+    (Flaw::CondemnsBlindly, 18, "the_dead_were_watched"),
     (Flaw::RejoinsAsTheSame, 0, "the_condemned_write_no_more"),
     (Flaw::SettlesWithoutEpoch, 3, "a_result_is_of_the_last_epoch"),
     (Flaw::ConflictForgetsResult, 1, "no_result_is_forgotten"),
     (Flaw::LossCostsAttempt, 0, "only_failures_cost_attempts"),
     (Flaw::RequeueResetsEpoch, 0, "epochs_never_fall"),
     (Flaw::ClaimsEveryType, 0, "nodes_claim_only_their_types"),
-    (Flaw::ClaimsWhilePaused, 2, "who_rests_claims_nothing"),
-    (Flaw::RepeatsUnderNewId, 2, "a_submission_makes_one_job"),
+    (Flaw::ClaimsWhilePaused, 5, "who_rests_claims_nothing"),
+    (Flaw::BeginsWithoutSlot, 2, "slots_are_kept"),
+    (Flaw::RepeatsUnderNewId, 1, "twins_are_kept_away"),
     (Flaw::TakesKeyFromSlow, 9, "twins_are_kept_away"),
-    (Flaw::RequeuesWithoutKey, 45, "twins_are_kept_away"),
+    (Flaw::RequeuesWithoutKey, 28, "a_key_names_the_one_in_scope"),
     (Flaw::DeletePurges, 0, "what_is_deleted_stays_away"),
     (Flaw::DeletesRunning, 2, "nothing_running_is_deleted"),
     (Flaw::StopsWithoutRelease, 2, "who_stops_leaves_nothing"),

@@ -243,7 +243,7 @@ fn not_submitted(error: &SubmitError) -> Accepted {
         SubmitError::Invalid(_) | SubmitError::KeyReused(_) | SubmitError::Deleted(_) => {
             Accepted::Refused(error.to_string())
         }
-        SubmitError::Store(_) => Accepted::Failed(error.to_string()),
+        SubmitError::Busy | SubmitError::Store(_) => Accepted::Failed(error.to_string()),
     }
 }
 
@@ -262,7 +262,7 @@ async fn delete(desk: Arc<JobDesk>, domain: Domain, job: JobId) -> Reply {
 fn changed(changed: Result<(), ChangeError>) -> Reply {
     match changed {
         Ok(()) => Reply::Done,
-        Err(ChangeError::Store(error)) => Reply::Failed(error.to_string()),
+        Err(error @ (ChangeError::Busy | ChangeError::Store(_))) => Reply::Failed(error.to_string()),
         Err(refused) => Reply::Refused(refused.to_string()),
     }
 }
@@ -283,7 +283,7 @@ async fn direct(fleet: Fleet, node: NodeId, wish: Option<NodeWish>) -> Reply {
     };
     match told {
         Ok(_) => Reply::Done,
-        Err(FleetError::Store(error)) => Reply::Failed(error.to_string()),
+        Err(error @ (FleetError::Busy | FleetError::Store(_))) => Reply::Failed(error.to_string()),
         Err(refused) => Reply::Refused(refused.to_string()),
     }
 }

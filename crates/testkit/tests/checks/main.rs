@@ -30,7 +30,7 @@ fn found(tell: impl FnOnce(&mut Tale)) -> BTreeSet<&'static str> {
 type Tell = fn(&mut Tale);
 
 /// For each check, something that it must find.
-const FAULTS: [(&str, Tell); 30] = [
+const FAULTS: [(&str, Tell); 31] = [
     ("acknowledged_jobs_are_there", |tale| {
         let job = tale.submit(1);
         tale.told(Reply::Submitted(vec![Accepted::New(job)]));
@@ -191,6 +191,14 @@ const FAULTS: [(&str, Tell); 30] = [
         tale.pass(100);
         let job = tale.submit(1);
         tale.claim(ONE, job);
+    }),
+    ("slots_are_kept", |tale| {
+        // Each node has four.
+        for number in 1..=5 {
+            let job = tale.submit(number);
+            tale.claim(ONE, job);
+            tale.handler(ONE, job, Deed::Begins);
+        }
     }),
     ("who_stops_leaves_nothing", |tale| {
         let job = tale.submit(1);

@@ -37,6 +37,30 @@ pub fn nodes_claim_only_their_types(story: &Story<'_>) -> Vec<Finding> {
     found
 }
 
+/// No process runs more jobs at a time than it said it would.
+pub fn slots_are_kept(story: &Story<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (life, lived) in &story.lives {
+        let states = story.states.get(&lived.node).into_iter().flatten();
+        let Some(slots) = states.filter_map(|step| step.after?.capacity).next_back() else { continue };
+        let mut changes = BTreeMap::new();
+        for run in story.runs.iter().filter(|run| run.work.life == *life) {
+            changes.insert(run.nth, (run.begun, run.work.job, true));
+            changes.extend(run.ended.map(|(nth, at, _)| (nth, (at, run.work.job, false))));
+        }
+        let mut running = BTreeSet::new();
+        for (at, job, begins) in changes.into_values() {
+            if !begins {
+                running.remove(&job);
+            } else if running.insert(job) && running.len() > slots as usize {
+                let (count, name) = (running.len(), &lived.name);
+                found.push((at, format!("{name} runs {count} jobs at once, and has {slots} slots")));
+            }
+        }
+    }
+    found
+}
+
 /// The tasks of a process that hear what people want of it: those of its own that deal with states of nodes alone. What a
 /// person's request reads, or a search for orphaned jobs, is not heard.
 fn listening(story: &Story<'_>, life: Life) -> BTreeSet<Task> {
