@@ -24,6 +24,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether what was asked may have happened or may do so at another time: nobody answered, or Rota asked to try again.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Error::Unreachable { .. }) || self.status() == Some(503)
+    }
+
     /// The HTTP status, where Rota answered with one.
     pub fn status(&self) -> Option<u16> {
         match self {

@@ -59,7 +59,7 @@ pub struct Submitted {
 impl Client {
     /// Submits a job, and gives it, or the one that holds its unique key. Under the same idempotency key the same job is
     /// found again instead of made twice; so with a key, and only then, the submission is repeated once if the connection
-    /// breaks.
+    /// breaks or the store does not answer.
     pub async fn submit_job(
         &self,
         domain: &Domain,
@@ -84,7 +84,7 @@ impl Client {
                     .map_err(|_| Error::Unsendable { what: "the idempotency key" })?;
                 let keyed = || call().header("Idempotency-Key", &key).made();
                 match keyed().await {
-                    Err(Error::Unreachable { .. }) => {
+                    Err(error) if error.is_passing() => {
                         sleep(PAUSE).await;
                         keyed().await?
                     }

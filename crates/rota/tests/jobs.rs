@@ -4,26 +4,13 @@
 use std::fmt::Write as _;
 use std::process::{Output, Stdio};
 
-use rota_testkit::process::{Home, KEY, Rota};
+use rota_testkit::process::{Home, KEY, Rota, code, complaint, json};
 use serde_json::{Value, json};
 
 const NOBODY: &str = "11111111-1111-7111-8111-111111111111";
 
 fn home() -> Home {
     Home::new(env!("CARGO_BIN_EXE_rota"))
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn complaint(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).trim().to_owned()
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", complaint(output));
-    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// As the administrator; each start of Rota has another address, under which no key is kept.

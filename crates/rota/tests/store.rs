@@ -14,7 +14,7 @@ use rota_client::Client;
 use rota_model::domain::Domain;
 use rota_model::ids::JobId;
 use rota_model::job::{JobStatus, NewJob};
-use rota_testkit::process::{Home, KEY, Rota};
+use rota_testkit::process::{Home, KEY, Rota, code, complaint, json};
 use serde_json::{Value, json};
 
 const SUBMITTERS: usize = 4;
@@ -28,19 +28,7 @@ fn store(home: &Home, data: &Path, arguments: &[&str]) -> Output {
     home.command().arg("store").args(arguments).arg("--data").arg(data).output().unwrap()
 }
 
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn complaint(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).trim().to_owned()
-}
-
 /// What a program gets: a document, and nothing beside it.
-fn json(output: &Output) -> Value {
-    assert!(output.status.success() && output.stderr.is_empty(), "{}", complaint(output));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 fn assert_refused(output: &Output, expected: i32, words: &str) {
     let complaint = complaint(output);

@@ -5,24 +5,11 @@ use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use rota_testkit::process::{Home, KEY, Rota};
+use rota_testkit::process::{Home, KEY, Rota, code, complaint, json};
 use serde_json::Value;
 
 fn home() -> Home {
     Home::new(env!("CARGO_BIN_EXE_rota"))
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn complaint(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).trim().to_owned()
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", complaint(output));
-    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]

@@ -14,6 +14,22 @@ pub const KEY: &str = "rota_test_key_for_the_administrator";
 /// How much of the log is shown when a test fails.
 const LAST_LINES: usize = 60;
 
+/// The code that a command exited with.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+/// What a command said to its user.
+pub fn complaint(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).trim().to_owned()
+}
+
+/// What a command that succeeded printed.
+pub fn json(output: &Output) -> serde_json::Value {
+    assert!(output.status.success(), "{}", complaint(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 /// A place for one installation: it goes when dropped.
 pub struct Home {
     program: PathBuf,

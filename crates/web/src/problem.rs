@@ -97,9 +97,15 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused { why, .. } => Problem::new(Kind::INVALID, why),
-            StoreError::Unavailable { .. } | StoreError::Unknown { .. } => {
+            StoreError::Unavailable { .. } => {
                 tracing::warn!(%error, "the store did not answer as it should");
-                let detail = "the store cannot be reached at the moment; nothing is lost by trying again";
+                let detail = "the store cannot be reached at the moment, and nothing happened; try again";
+                Problem::new(Kind::UNAVAILABLE, detail)
+            }
+            StoreError::Unknown { .. } => {
+                tracing::warn!(%error, "the store did not answer as it should");
+                let detail = "the store did not answer in time: it may have happened, or not. Look before you repeat it; \
+                    a submission under an idempotency key is safe to repeat";
                 Problem::new(Kind::UNAVAILABLE, detail)
             }
             StoreError::Damaged { .. } => {
@@ -118,6 +124,7 @@ impl From<SubmitError> for Problem {
         match error {
             SubmitError::Invalid(invalid) => invalid.into(),
             SubmitError::Store(error) => error.into(),
+            SubmitError::Busy => Problem::new(Kind::UNAVAILABLE, error.to_string()),
             SubmitError::KeyReused(_) | SubmitError::Deleted(_) => {
                 Problem::new(Kind::CONFLICT, format!("{error}; use a new key"))
             }
@@ -143,6 +150,7 @@ impl From<ChangeError> for Problem {
                 "its unique key belongs to job {other} by now: submit it anew instead, which finds that job or makes another"
             )),
             ChangeError::Store(error) => error.into(),
+            ChangeError::Busy => Problem::new(Kind::UNAVAILABLE, error.to_string()),
         }
     }
 }
@@ -158,6 +166,7 @@ impl From<FleetError> for Problem {
                 Problem::new(Kind::FORBIDDEN, format!("{error}: see its setting node_control"))
             }
             FleetError::Store(error) => error.into(),
+            FleetError::Busy => Problem::new(Kind::UNAVAILABLE, error.to_string()),
         }
     }
 }

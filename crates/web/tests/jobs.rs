@@ -226,9 +226,28 @@ async fn jobs_are_deleted_by_the_filter_of_the_list() {
     assert_eq!(delete(json!({"name": "old 1"})).await.body, json!({"deleted": 2}));
     assert_eq!(delete(json!({"type": "noop", "limit": 2})).await.body, json!({"deleted": 2, "more": true}));
     assert_eq!(delete(json!({"status": "SUCCESSFUL"})).await.body, json!({"deleted": 0}));
-    assert_eq!(delete(json!({"status": "STARTED"})).await.body, json!({"deleted": 0}));
     assert_eq!(delete(json!({"createdBefore": 1})).await.body, json!({"deleted": 0}));
     assert_eq!(delete(json!({"all": true})).await.body, json!({"deleted": 1}));
     assert_eq!(count(&stage).await, 1, "what runs is left alone");
     assert_eq!(stage.get(&running).await.body["status"], "STARTED");
+}
+
+#[tokio::test]
+async fn what_would_be_misunderstood_is_refused() {
+    let stage = stage().await;
+    let path = running(&stage).await;
+    let refused = stage.post(DELETE, json!({"status": "STARTED"})).await;
+    assert_eq!(refused.status, 422, "{}", refused.body);
+    assert_eq!(refused.body["errors"][0]["pointer"], "/status");
+    assert_eq!(stage.get(&path).await.body["status"], "STARTED");
+    // One name for many jobs would name none of them.
+    let request = Request::post(BATCH)
+        .header(header::AUTHORIZATION, format!("Bearer {KEY}"))
+        .header(header::CONTENT_TYPE, "application/json")
+        .header("Idempotency-Key", "order-1");
+    let body = json!({"jobs": [waiting("one")]}).to_string();
+    let refused = stage.send(request.body(Body::from(body)).unwrap()).await;
+    assert_eq!(refused.status, 422, "{}", refused.body);
+    assert!(refused.body["detail"].as_str().unwrap().contains("\"idempotencyKey\""), "{}", refused.body);
+    assert_eq!(count(&stage).await, 1);
 }

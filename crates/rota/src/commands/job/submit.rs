@@ -112,7 +112,13 @@ pub(super) async fn run(context: &Context, args: SubmitArgs) -> Result<(), Failu
     let client = context.client()?;
     // With a key of its own, a submission whose answer was lost can be repeated and still makes one job.
     let key = key.unwrap_or_else(|| random_key(context));
-    let submitted = client.submit_job_or_find_twin(&context.domain, &new, Some(&key)).await?;
+    let submitted = client.submit_job_or_find_twin(&context.domain, &new, Some(&key)).await;
+    if submitted.as_ref().is_err_and(rota_client::Error::is_passing) {
+        output::warn(&format!(
+            "The job may have been made. To try again without making it twice, add --idempotency-key {key}"
+        ));
+    }
+    let submitted = submitted?;
     let job = &submitted.job;
     if submitted.is_twin {
         output::warn(&format!(

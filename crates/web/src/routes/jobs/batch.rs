@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use rota_engine::desk::MAX_BATCH;
 use rota_model::check::{Checker, Invalid, MAX_BODY_BYTES};
 use rota_model::domain::Domain;
@@ -25,6 +26,9 @@ use crate::problem::{Kind, Problem};
 
 /// The size of a batch; each of its jobs may have as much as a job that comes alone.
 pub const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
+
+/// A text of this size takes milliseconds to read: it is read where nobody waits for the thread.
+const LARGE_BYTES: usize = 256 * 1024;
 
 /// Jobs to be submitted together, as the contract describes them; how they are read stands in [`cut`].
 #[derive(utoipa::ToSchema)]
@@ -71,9 +75,19 @@ pub enum BatchItem {
 pub(crate) async fn submit_batch(
     State(app): State<Arc<App>>,
     PathOf(domain): PathOf<Domain>,
+    headers: HeaderMap,
     JsonText(text): JsonText<MAX_BATCH_BYTES>,
 ) -> Result<Json<BatchAnswer>, Problem> {
-    let read: Vec<Result<NewJob, Problem>> = cut(&text)?.into_iter().map(|job| read(job.get())).collect();
+    if headers.contains_key("idempotency-key") {
+        let detail = "a batch takes no Idempotency-Key: give each job its own \"idempotencyKey\" instead";
+        return Err(Problem::new(Kind::INVALID, detail));
+    }
+    let read = if text.len() > LARGE_BYTES {
+        let read = tokio::task::spawn_blocking(move || read_all(&text)).await;
+        read.map_err(|error| Problem::new(Kind::INTERNAL, error.to_string()))??
+    } else {
+        read_all(&text)?
+    };
     let mut refused = Vec::with_capacity(read.len());
     let mut jobs = Vec::with_capacity(read.len());
     for job in read {
@@ -110,6 +124,10 @@ fn must_have_reached_the_store(items: &[BatchItem]) -> Result<(), Problem> {
         }
     }
     failed.map_or(Ok(()), |problem| Err(problem.clone()))
+}
+
+fn read_all(text: &[u8]) -> Result<Vec<Result<NewJob, Problem>>, Problem> {
+    Ok(cut(text)?.into_iter().map(|job| read(job.get())).collect())
 }
 
 /// One job. The text is JSON, as far as its grammar goes.

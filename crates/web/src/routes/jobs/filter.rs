@@ -89,6 +89,9 @@ impl JobsToDelete {
             created_after: self.created_after.map(UnixMillis),
             created_before: self.created_before.map(UnixMillis),
         };
+        if filter.status == Some(JobStatus::Started) {
+            check.refuse("/status", "must not be STARTED: what is running is never deleted; cancel it first");
+        }
         match (filter == JobFilter::default(), self.all) {
             (true, false) => {
                 check.refuse("", "names no filter: send one, or \"all\": true if every job is to go");
