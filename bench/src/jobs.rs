@@ -70,7 +70,7 @@ pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
 
 /// The same cases, told as ratios to those of another stage.
 fn beside(mut cases: Vec<Measurement>, plain: &[Measurement], against: &str) -> Vec<Measurement> {
-    for (case, plain) in cases.iter_mut().zip(plain) {
+    for (case, plain) in cases.iter_mut().zip(plain).filter(|(case, _)| case.ratio.is_none()) {
         case.against = Some(against.to_owned());
         case.ratio = Some(case.value / plain.value);
     }
@@ -97,6 +97,7 @@ async fn in_process(options: &Options, durability: Durability, crowd: usize, not
         measurements.push(rate(format!("in process, {case}: accepted{note}"), &mut accepted));
         measurements.push(rate(format!("in process, {case}: from submit to end{note}"), &mut ended));
     }
+    idle::at_rest().await;
     if wanted(drain) {
         let mut drained = Vec::new();
         for run in 0..options.runs {
@@ -105,7 +106,12 @@ async fn in_process(options: &Options, durability: Durability, crowd: usize, not
         }
         measurements.push(rate(format!("in process, {drain}{note}"), &mut drained));
     }
-    if wanted(start) {
+    idle::at_rest().await;
+    if wanted(start) && crowd > 0 {
+        let plain = Stage::new(durability, 0).await;
+        idle::at_rest().await;
+        measurements.extend(latency::in_turns(&stage, &plain, options.samples, note, "an empty store").await);
+    } else if wanted(start) {
         measurements.extend(latency::in_process(&stage, options.samples, note).await);
     }
     if options.wants("over HTTP, submit to handler start") && note.is_empty() {

@@ -51,6 +51,18 @@ async fn core_share() -> f64 {
     (cpu_seconds(rota.id()) - before) / SPAN.as_secs_f64()
 }
 
+/// Waits until this process has nothing to do any more: the index of words follows behind what was written.
+pub(super) async fn at_rest() {
+    const MOMENT: Duration = Duration::from_millis(500);
+    loop {
+        let before = cpu_seconds(std::process::id());
+        sleep(MOMENT).await;
+        if cpu_seconds(std::process::id()) - before <= 0.02 {
+            return;
+        }
+    }
+}
+
 /// What the system has counted for a process, in hundredths of a second.
 fn cpu_seconds(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();

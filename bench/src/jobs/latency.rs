@@ -18,15 +18,42 @@ const IDLE: Duration = Duration::from_millis(3);
 
 pub(super) async fn in_process(stage: &Stage, samples: usize, note: &str) -> Vec<Measurement> {
     eprintln!("submit to handler start, {samples} jobs in process{note}");
-    let mut started = stage.started.lock().await;
     let mut spans = Vec::new();
     for _ in 0..samples {
-        let began = Instant::now();
-        stage.desk.submit(&Domain::default(), NewJob::new("bench", "stamp", json!({}))).await.unwrap();
-        spans.push(millis(began, started.recv().await.unwrap()));
-        sleep(IDLE).await;
+        spans.push(span(stage).await);
     }
     percentiles(&format!("in process, submit to handler start{note}"), &mut spans)
+}
+
+/// On two nodes in turns, so that whatever else the machine does happens to both.
+pub(super) async fn in_turns(
+    stage: &Stage,
+    plain: &Stage,
+    samples: usize,
+    note: &str,
+    against: &str,
+) -> Vec<Measurement> {
+    eprintln!("submit to handler start, {samples} jobs in process{note}, in turns with {against}");
+    let (mut spans, mut plain_spans) = (Vec::new(), Vec::new());
+    for _ in 0..samples {
+        spans.push(span(stage).await);
+        plain_spans.push(span(plain).await);
+    }
+    let mut measured = percentiles(&format!("in process, submit to handler start{note}"), &mut spans);
+    for (case, plain) in measured.iter_mut().zip(percentiles("", &mut plain_spans)) {
+        case.against = Some(format!("{against}, in turns"));
+        case.ratio = Some(case.value / plain.value);
+    }
+    measured
+}
+
+async fn span(stage: &Stage) -> f64 {
+    let mut started = stage.started.lock().await;
+    let began = Instant::now();
+    stage.desk.submit(&Domain::default(), NewJob::new("bench", "stamp", json!({}))).await.unwrap();
+    let span = millis(began, started.recv().await.unwrap());
+    sleep(IDLE).await;
+    span
 }
 
 pub(super) async fn over_http(stage: &Stage, samples: usize) -> Vec<Measurement> {
