@@ -82,6 +82,17 @@ pub(crate) enum Beat {
     Superseded,
 }
 
+/// What came of joining again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejoined {
+    /// By a write that was sent at this instant: the new lease counts from then.
+    Now(Duration),
+    /// By an earlier write whose answer was lost. Others watch it since nobody knows when: a lease begins with the next beat.
+    Before,
+    /// Another process lives under our id.
+    Superseded,
+}
+
 pub(crate) struct Membership {
     nodes: Nodes,
     card: Card,
@@ -123,29 +134,27 @@ impl Membership {
         Ok(joined)
     }
 
-    /// Joins once more, as somebody else: the instant from which the new lease counts. None if another process lives under
-    /// our id by now.
-    pub(crate) async fn rejoin(&mut self) -> Result<Option<Duration>, StoreError> {
-        let sent = self.lease.clock();
+    /// Joins once more, as somebody else.
+    pub(crate) async fn rejoin(&mut self) -> Result<Rejoined, StoreError> {
         let rejoined = timeout(ANSWER * 2, self.live_on()).await;
-        let lives = rejoined.unwrap_or_else(|_| Err(no_answer("join")))?;
-        Ok(lives.then_some(sent))
+        rejoined.unwrap_or_else(|_| Err(no_answer("join")))
     }
 
-    async fn live_on(&mut self) -> Result<bool, StoreError> {
+    async fn live_on(&mut self) -> Result<Rejoined, StoreError> {
         loop {
+            let sent = self.lease.clock();
             let found = self.nodes.get(self.card.id).await?;
             let written = found.as_ref().and_then(|found| found.document.incarnation);
             if written.is_some() && written == self.next {
                 // A try of ours whose answer was lost.
                 self.incarnation = self.next.take().unwrap_or(self.incarnation);
             } else if written.is_some_and(|written| written != self.incarnation) {
-                return Ok(false);
+                return Ok(Rejoined::Superseded);
             }
             match found {
                 Some(found) if found.document.status != NodeStatus::Terminated => {
                     self.state = found;
-                    return Ok(true);
+                    return Ok(Rejoined::Before);
                 }
                 former => {
                     let next = *self.next.get_or_insert_with(|| {
@@ -157,7 +166,7 @@ impl Membership {
                         enter(&self.nodes, &self.card, &self.surroundings, next, former, true).await?;
                     if let Some(state) = entered {
                         (self.state, self.incarnation, self.next) = (state, next, None);
-                        return Ok(true);
+                        return Ok(Rejoined::Now(sent));
                     }
                 }
             }

@@ -32,7 +32,7 @@ use crate::flaws::Flaw;
 use crate::fleet::Fleet;
 use crate::lease::Lease;
 use crate::maintenance::Maintenance;
-use crate::membership::{Beat, Card, Doing, HEARTBEAT, Membership, Place};
+use crate::membership::{Beat, Card, Doing, HEARTBEAT, Membership, Place, Rejoined};
 use crate::patience::STORE_PAUSE;
 use crate::processor::{self, Processor};
 use crate::surroundings::Surroundings;
@@ -317,14 +317,16 @@ async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &Cancellati
     }
     loop {
         match membership.rejoin().await {
-            Ok(Some(sent)) => {
+            Ok(Rejoined::Superseded) => return false,
+            Ok(rejoined) => {
                 // Nothing is claimed before the new life has both: its name and its lease.
                 life.obey(membership.wanted());
                 life.processor.set_holder(membership.holder());
-                life.lease.renew(sent);
+                if let Rejoined::Now(sent) = rejoined {
+                    life.lease.renew(sent);
+                }
                 return true;
             }
-            Ok(None) => return false,
             Err(_) if over.is_cancelled() => return true,
             Err(error) => {
                 tracing::warn!(%error, "cannot join again; trying once more");

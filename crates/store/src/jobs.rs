@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rota_model::domain::Domain;
-use rota_model::ids::{ClaimToken, JobId};
+use rota_model::ids::{ClaimToken, JobId, NodeId};
 use rota_model::job::submission::MAX_PRIORITY;
 use rota_model::job::{Holder, Job, JobStatus};
 use rota_model::time::UnixMillis;
@@ -38,6 +38,8 @@ const EXPIRING_FIRST: Order = Order { fields: &["expiresAt"], descending: false 
 pub struct Unreadable {
     pub key: Key,
     pub version: Version,
+    /// The node that holds it, if that can be read.
+    pub holder: Option<NodeId>,
     pub error: StoreError,
 }
 
@@ -179,7 +181,7 @@ impl Jobs {
             let (key, version) = (document.key.clone(), document.version);
             match decode(document) {
                 Ok(job) => jobs.push(job),
-                Err(error) => self.set_aside(Unreadable { key, version, error }, now).await?,
+                Err(error) => self.set_aside(Unreadable { key, version, holder: None, error }, now).await?,
             }
         }
         Ok(jobs)
@@ -220,9 +222,10 @@ impl Jobs {
         let mut held = Held { jobs: Vec::new(), unreadable: Vec::new(), next: page.next };
         for document in page.documents {
             let (key, version) = (document.key.clone(), document.version);
+            let holder = document.body.get("ownerNode").and_then(|node| node.as_str()?.parse().ok());
             match decode(document) {
                 Ok(job) => held.jobs.push(job),
-                Err(error) => held.unreadable.push(Unreadable { key, version, error }),
+                Err(error) => held.unreadable.push(Unreadable { key, version, holder, error }),
             }
         }
         Ok(held)
@@ -263,7 +266,8 @@ impl Jobs {
         match (saved, changes) {
             (Ok(saved), _) => Ok(saved.iter().filter(|saved| matches!(saved, Saved::Applied(_))).count()),
             (Err(error @ StoreError::Refused { .. }), [(job, _)]) => {
-                let unwritable = Unreadable { key: job.key.clone(), version: job.version, error };
+                let unwritable =
+                    Unreadable { key: job.key.clone(), version: job.version, holder: None, error };
                 self.set_aside(unwritable, now).await.map(|()| 0)
             }
             (Err(StoreError::Refused { .. }), several) => {

@@ -282,7 +282,8 @@ impl Hands {
         now: UnixMillis,
     ) -> Option<Seat> {
         let waiting = !self.quiet || self.next_due.is_some_and(|due| due <= now);
-        if waiting || self.rests || self.free(capacity) == 0 || self.running.contains_key(&id) {
+        let is_full = self.free(capacity) == 0 || self.room(capacity) == 0;
+        if waiting || self.rests || is_full || self.running.contains_key(&id) {
             return None;
         }
         let brake = self.take(id, 1, Stage::Runs);

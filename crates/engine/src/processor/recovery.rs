@@ -50,8 +50,14 @@ impl Processor {
         };
         let is_alive =
             |state: &NodeState| state.incarnation == Some(holder) && state.status != NodeStatus::Terminated;
-        let one = self.jobs.held_by(Some(&holder.to_string()), 1, None).await?;
-        let Some(id) = one.jobs.first().and_then(|job| job.document.owner_node) else {
+        let Held { jobs, unreadable, .. } = self.jobs.held_by(Some(&holder.to_string()), 1, None).await?;
+        let id = match (jobs.first(), unreadable.first()) {
+            (Some(job), _) => job.document.owner_node,
+            (None, Some(unreadable)) => unreadable.holder,
+            // What was counted is no more, or not to be seen yet.
+            (None, None) => return Ok(true),
+        };
+        let Some(id) = id else {
             return Ok(nodes.all().await?.iter().any(|state| is_alive(&state.document)));
         };
         match nodes.get_each(&[id]).await?.into_iter().next().flatten() {
