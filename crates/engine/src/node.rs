@@ -33,7 +33,7 @@ use crate::fleet::Fleet;
 use crate::lease::Lease;
 use crate::maintenance::Maintenance;
 use crate::membership::{Beat, Card, Doing, HEARTBEAT, Membership, Place, Rejoined};
-use crate::patience::STORE_PAUSE;
+use crate::patience::{Complaint, STORE_PAUSE};
 use crate::processor::{self, Processor};
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
@@ -272,6 +272,7 @@ impl Life {
 
 /// Says that the node lives, until its life is over; then says goodbye.
 async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationToken, stop: CancellationToken) {
+    let mut complaint = Complaint::default();
     loop {
         // Who slept is not saved by the beat that it sends when it wakes: what it ran may be another's by now.
         life.stop_if_over();
@@ -292,7 +293,9 @@ async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationTok
                 return;
             }
             Err(error) => {
-                tracing::warn!(%error, "the heartbeat was not recorded");
+                if let Some(kept_back) = complaint.is_due() {
+                    tracing::warn!(%error, kept_back, "the heartbeat was not recorded");
+                }
                 STORE_PAUSE
             }
         };
@@ -315,6 +318,7 @@ async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &Cancellati
         let stopped = life.processor.abandon();
         tracing::warn!(stopped, "others took this node for dead; it joins again");
     }
+    let mut complaint = Complaint::default();
     loop {
         match membership.rejoin().await {
             Ok(Rejoined::Superseded) => return false,
@@ -329,7 +333,9 @@ async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &Cancellati
             }
             Err(_) if over.is_cancelled() => return true,
             Err(error) => {
-                tracing::warn!(%error, "cannot join again; trying once more");
+                if let Some(kept_back) = complaint.is_due() {
+                    tracing::warn!(%error, kept_back, "cannot join again; trying once more");
+                }
                 sleep(STORE_PAUSE).await;
             }
         }
@@ -337,9 +343,12 @@ async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &Cancellati
 }
 
 async fn watch(life: Arc<Life>, mut watching: Watching) {
+    let mut complaint = Complaint::default();
     loop {
-        if let Err(error) = watching.look(&life).await {
-            tracing::warn!(%error, "cannot read the state of the nodes");
+        if let Err(error) = watching.look(&life).await
+            && let Some(kept_back) = complaint.is_due()
+        {
+            tracing::warn!(%error, kept_back, "cannot read the state of the nodes");
         }
         sleep(crate::watch::EVERY).await;
     }
@@ -347,11 +356,16 @@ async fn watch(life: Arc<Life>, mut watching: Watching) {
 
 /// Queues again what nobody runs, and stops what is ours no more.
 async fn recover(life: Arc<Life>) {
+    let mut complaint = Complaint::default();
     loop {
         match within(SEARCH, life.processor.recover(&life.nodes, life.exclusive)).await {
             Ok(0) => {}
             Ok(taken) => tracing::info!(taken, "jobs whose holder is gone were queued again"),
-            Err(error) => tracing::warn!(%error, "cannot look for jobs whose holder is gone"),
+            Err(error) => {
+                if let Some(kept_back) = complaint.is_due() {
+                    tracing::warn!(%error, kept_back, "cannot look for jobs whose holder is gone");
+                }
+            }
         }
         let searched_once = life.surroundings.has(Flaw::DeadSearchedOnce);
         tokio::select! {
@@ -381,13 +395,15 @@ async fn within<T>(
 }
 
 async fn maintain(life: Arc<Life>, mut maintenance: Maintenance) {
+    let mut complaint = Complaint::default();
     loop {
         sleep(crate::watch::EVERY).await;
         // One node of the fleet is enough.
         if life.rank() == 0
             && let Err(error) = within(SEARCH, maintenance.tick()).await
+            && let Some(kept_back) = complaint.is_due()
         {
-            tracing::warn!(%error, "cannot clear out");
+            tracing::warn!(%error, kept_back, "cannot clear out");
         }
     }
 }

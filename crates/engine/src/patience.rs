@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rota_store::StoreError;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How long a call may take before its answer is taken for lost.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -15,8 +15,30 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(300),
     Duration::from_millis(600),
 ];
+/// After this it is told again that something still goes wrong.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
 /// How long to leave a store alone that is not available.
 pub(crate) const STORE_PAUSE: Duration = Duration::from_millis(200);
+
+/// What goes wrong again and again is told when it begins, and now and then.
+#[derive(Default)]
+pub(crate) struct Complaint {
+    told: Option<Instant>,
+    /// How often it was not told since.
+    kept: u64,
+}
+
+impl Complaint {
+    /// How often it was kept back since it was told; none if it is to be kept back now, too.
+    pub(crate) fn is_due(&mut self) -> Option<u64> {
+        if self.told.is_some_and(|told| told.elapsed() < TELL_AGAIN) {
+            self.kept += 1;
+            return None;
+        }
+        self.told = Some(Instant::now());
+        Some(std::mem::take(&mut self.kept))
+    }
+}
 
 /// The answer to a call, or that nobody knows.
 pub(crate) async fn answered<T>(
@@ -45,5 +67,21 @@ where
             return Err(if maybe { StoreError::unknown(what, "its answer was lost") } else { error });
         };
         sleep(pause).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_on_is_told_now_and_then() {
+        let mut complaint = Complaint::default();
+        let mut told = Vec::new();
+        for _ in 0..100 {
+            told.extend(complaint.is_due());
+            sleep(Duration::from_millis(200)).await;
+        }
+        assert_eq!(told, [0, 49]);
     }
 }

@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use crate::desk::{self, Made};
 use crate::flaws::Flaw;
 use crate::lease::Lease;
-use crate::patience::{STORE_PAUSE, answered};
+use crate::patience::{Complaint, STORE_PAUSE, answered};
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
 use crate::waiters::Waiters;
@@ -118,12 +118,14 @@ impl Processor {
     /// Works until told to stop, then lets running jobs finish for as long as they may and gives the rest back.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken, grace: Duration) {
         let mut changes = self.jobs.changes();
-        let mut short_since = None;
+        let (mut short_since, mut complaint) = (None, Complaint::default());
         while !stop.is_cancelled() {
             let next = match self.step(&mut short_since).await {
                 Ok(next) => next,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot claim jobs; trying again");
+                    if let Some(kept_back) = complaint.is_due() {
+                        tracing::warn!(%error, kept_back, "cannot claim jobs; trying again");
+                    }
                     Next::After(STORE_PAUSE)
                 }
             };
@@ -396,10 +398,10 @@ impl Processor {
         self.room.notify_one();
     }
 
+    /// Says how many handlers are told so for the first time.
     fn stop_all(&self, why: Stop) -> usize {
         let hands = self.hands();
-        hands.running.values().for_each(|held| held.brake.pull(why));
-        hands.running.len()
+        hands.running.values().filter(|held| held.is_stopped_by(why)).count()
     }
 
     fn hands(&self) -> MutexGuard<'_, Hands> {

@@ -53,19 +53,26 @@ pub(crate) fn status() -> impl TypedValueParser<Value = JobStatus> {
 /// A span such as `60s`, `1h 30m` or `30d`.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let read = text.parse::<Span>().and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()));
-    let span = read.ok().and_then(|span| Duration::try_from(span).ok());
-    span.filter(|span| *span <= MAX_SPAN)
-        .ok_or_else(|| "write a number and its unit, such as 500ms, 60s, 5m, 2h or 30d".to_owned())
+    let usage = "write a number and its unit, such as 500ms, 60s, 5m, 2h or 30d";
+    let span = read.ok().and_then(|span| Duration::try_from(span).ok()).ok_or(usage)?;
+    if span > MAX_SPAN {
+        return Err(format!("must be {} days at most", MAX_SPAN.as_secs() / (24 * 3_600)));
+    }
+    Ok(span)
 }
 
 /// An instant: RFC 3339 or Unix milliseconds.
 pub(crate) fn instant(text: &str) -> Result<UnixMillis, String> {
-    let refused = "write an RFC 3339 date such as 2030-01-31T08:00:00Z, or Unix milliseconds".to_owned();
+    let usage = "write an RFC 3339 date such as 2030-01-31T08:00:00Z, or Unix milliseconds";
     let read = match text.parse::<i64>() {
         Ok(millis) => Some(UnixMillis(millis)),
         Err(_) => text.parse::<Timestamp>().ok().map(UnixMillis::from),
     };
-    read.filter(|at| (UnixMillis(0)..=UnixMillis::MAX).contains(at)).ok_or(refused)
+    let at = read.ok_or(usage)?;
+    if (UnixMillis(0)..=UnixMillis::MAX).contains(&at) {
+        return Ok(at);
+    }
+    Err(format!("must be from {} to {}", UnixMillis(0), UnixMillis::MAX))
 }
 
 /// An instant, or how long from now.
@@ -88,7 +95,7 @@ impl When {
 pub(crate) fn when(text: &str) -> Result<When, String> {
     match text.strip_prefix('+') {
         Some(ahead) => span(ahead).map(When::In),
-        None => instant(text).map(When::At).map_err(|refused| format!("{refused}, or +10m")),
+        None => instant(text).map(When::At).map_err(|refused| format!("{refused}; or +10m from now")),
     }
 }
 

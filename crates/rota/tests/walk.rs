@@ -2,11 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use rota_testkit::process::{Home, KEY, Rota, code, complaint, json};
-use serde_json::Value;
 
 fn home() -> Home {
     Home::new(env!("CARGO_BIN_EXE_rota"))

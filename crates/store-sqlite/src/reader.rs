@@ -21,6 +21,8 @@ use crate::{counts, file, text, unavailable};
 
 /// How many documents are sorted at once, rather than looked for among the others.
 const FEW: u64 = 2_000;
+/// A page ends when its documents have more than this, in bytes: a thousand large ones are several pages.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// More would only wait for the cores.
 const CONNECTIONS: usize = 4;
 
@@ -122,8 +124,8 @@ struct Found {
 
 fn find(connection: &Connection, query: &Query) -> Result<Page, StoreError> {
     // One more than asked for, to know whether there is a next page.
-    let mut found = list(connection, query, query.limit + 1)?;
-    let more = found.len() > query.limit;
+    let (mut found, is_cut) = list(connection, query, query.limit + 1)?;
+    let more = is_cut || found.len() > query.limit;
     found.truncate(query.limit);
     let last = found.last().filter(|_| more);
     let next = last.map(|last| Cursor::behind_key(last.sort_key.clone(), query));
@@ -138,14 +140,15 @@ fn find(connection: &Connection, query: &Query) -> Result<Page, StoreError> {
     Ok(Page { documents, next })
 }
 
-fn list(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Found>, StoreError> {
+/// The first documents of a list, and whether it ends early because they are large.
+fn list(connection: &Connection, query: &Query, limit: usize) -> Result<(Vec<Found>, bool), StoreError> {
     let failed = unavailable("find");
     let collection = query.collection;
     let order = order_columns(query);
     let needs_body = !query.keys_only || query.words().is_some();
     let shown = if needs_body { document(collection) } else { key(collection).to_owned() };
     let columns = format!("{}, {shown}", order.join(", "));
-    let mut found = Vec::new();
+    let (mut found, mut bytes) = (Vec::new(), 0);
     let by = index_for(connection, query).map_err(&failed)?;
     for statement in select::lists(query, &columns, by) {
         let room = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
@@ -155,18 +158,28 @@ fn list(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Foun
         while let Some(row) = rows.next().map_err(&failed)? {
             let sort_key = sort_key_in(row, order.len()).map_err(&failed)?;
             let document = if needs_body {
+                bytes += body_bytes(row, order.len());
                 document_in(collection, row, order.len())?
             } else {
                 let (key, version) = key_in(collection, row, order.len())?;
                 Document { key, version, body: Body::new() }
             };
             found.push(Found { document, sort_key });
+            if bytes > PAGE_BYTES {
+                return Ok((found, true));
+            }
         }
         if found.len() == limit {
             break;
         }
     }
-    Ok(found)
+    Ok((found, false))
+}
+
+/// How large the texts of a row are from this column on.
+fn body_bytes(row: &Row<'_>, first: usize) -> usize {
+    let texts = (first..).map_while(|nth| row.get_ref(nth).ok());
+    texts.map(|value| value.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len)).sum()
 }
 
 /// Documents in a rare state, such as those that wait among a million that have ended, are sorted faster than looked for:

@@ -321,3 +321,30 @@ async fn comparing_with_nothing_finds_nothing() {
         assert_eq!(store.find(query).await.unwrap().documents, []);
     }
 }
+
+#[tokio::test]
+async fn large_documents_come_in_short_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let text = "x".repeat(1_000_000);
+    for nth in 0..20 {
+        let body = json!({"jobNumber": nth, "status": "QUEUED", "input": {"payload": {"text": text}}});
+        let key = Key::new(&JOBS, format!("{nth:02}"));
+        store.write(vec![Write::Create { key, body: body.as_object().unwrap().clone() }]).await.unwrap();
+    }
+    let (mut seen, mut pages, mut after) = (Vec::new(), 0, None);
+    loop {
+        let page = store.find(Query::new(&JOBS, Order::BY_ID).limit(1_000).after(after)).await.unwrap();
+        assert!(page.documents.len() <= 9, "{}", page.documents.len());
+        seen.extend(page.documents.into_iter().map(|document| document.key.id));
+        pages += 1;
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let all: Vec<_> = (0..20).map(|nth| format!("{nth:02}")).collect();
+    assert_eq!((seen, pages), (all, 3));
+    let keys = store.find(Query::new(&JOBS, Order::BY_ID).limit(1_000).keys_only()).await.unwrap();
+    assert_eq!((keys.documents.len(), keys.next), (20, None));
+}

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use stage::{Answer, Stage, stage};
 
 const JOBS: &str = "/api/v1/domains/default/jobs";
+const NOBODY: &str = "11111111-1111-7111-8111-111111111111";
 const BATCH: &str = "/api/v1/domains/default/jobs/batch";
 const JSON: Option<&str> = Some("application/json");
 const MIB: usize = 1024 * 1024;
@@ -89,6 +90,8 @@ fn bad_jobs() -> Vec<Bad> {
         bad("unknown scope", 422, "/unique/while", &with("unique", &json!({"key": "k", "while": "ever"}))),
         bad("field of the wrong kind", 422, "/priority", &with("priority", &json!("high"))),
         bad("field out of range", 422, "/priority", &with("priority", &json!(11))),
+        bad("what would do nothing", 422, "/waitingFor", &with("waitingFor", &json!([NOBODY]))),
+        bad("what would do nothing", 422, "/orderKey", &with("orderKey", &json!("k"))),
         bad("no attempts", 422, "/attempts", &with("attempts", &json!(0))),
         bad("backoff", 422, "/backoff/factor", &with("backoff", &json!({"delayMs": 1, "factor": 0}))),
         bad("number that is lost", 422, "", &payload(r#"{"n": 1e400}"#)),

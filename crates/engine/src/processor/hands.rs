@@ -46,6 +46,15 @@ pub(super) struct Held {
     stage: Stage,
 }
 
+impl Held {
+    /// Pulls its brake. Says whether a handler is told by that: it has not ended, and was not told the same before.
+    pub(super) fn is_stopped_by(&self, why: Stop) -> bool {
+        let knew = self.brake.why() == Some(why);
+        self.brake.pull(why);
+        !knew && self.stage != Stage::Ended
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// It waits for a slot.

@@ -21,7 +21,6 @@ pub const MAX_PRIORITY: u8 = 9;
 pub const DEFAULT_ATTEMPTS: u32 = 5;
 /// The length of a type's name and of the keys a user chooses, in characters.
 pub const MAX_KEY_CHARS: usize = 200;
-pub const MAX_WAITING_FOR: usize = 100;
 
 /// The body of `POST …/jobs`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -49,19 +48,23 @@ pub struct NewJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 604_800_000)]
     pub timeout_ms: Option<u64>,
-    /// Unix milliseconds: it ends as ERROR if no node has begun with it by then.
+    /// Unix milliseconds: it ends as ERROR if no node has taken it by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<UnixMillis>,
     /// Keeps others like it away: a twin is answered with the job that is there.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_object")]
     pub unique: Option<Unique>,
+    /// Kept for a later version: refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
+    /// Kept for a later version: refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_id: Option<String>,
+    /// Kept for a later version: refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub waiting_for: Vec<JobId>,
+    /// Kept for a later version: refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,18 +136,23 @@ impl NewJob {
         if let Some(unique) = &self.unique {
             check.absorb(unique.check("/unique"));
         }
-        for (pointer, key) in [
-            ("/queue", &self.queue),
-            ("/groupId", &self.group_id),
-            ("/orderKey", &self.order_key),
-            ("/traceparent", &self.traceparent),
-            ("/idempotencyKey", &self.idempotency_key),
+        for (pointer, is_given) in [
+            ("/queue", self.queue.is_some()),
+            ("/groupId", self.group_id.is_some()),
+            ("/orderKey", self.order_key.is_some()),
+            ("/waitingFor", !self.waiting_for.is_empty()),
         ] {
+            if is_given {
+                check.refuse(pointer, "is kept for a later version, and would do nothing: leave it out");
+            }
+        }
+        for (pointer, key) in
+            [("/traceparent", &self.traceparent), ("/idempotencyKey", &self.idempotency_key)]
+        {
             if let Some(key) = key {
                 check.line(pointer, key, 1..=MAX_KEY_CHARS);
             }
         }
-        check.range("/waitingFor", self.waiting_for.len(), 0..=MAX_WAITING_FOR);
         check.finish()
     }
 

@@ -8,6 +8,7 @@ use rota_model::Extra;
 use rota_model::backoff::Backoff;
 use rota_model::job::submission::MAX_PRIORITY;
 use rota_model::job::{NewJob, Scope, Unique};
+use rota_model::time::UnixMillis;
 
 use super::{Context, file, print, wait};
 use crate::arguments::{self, When};
@@ -65,7 +66,7 @@ pub(crate) struct LifeArgs {
     /// Not before this instant: RFC 3339, Unix milliseconds, or +10m from now [default: at once]
     #[arg(long, value_name = "TIME", value_parser = arguments::when)]
     run_at: Option<When>,
-    /// Give it up if no node has begun with it by this instant [default: never]
+    /// Give it up if no node has taken it by this instant [default: never]
     #[arg(long, value_name = "TIME", value_parser = arguments::when)]
     expires: Option<When>,
     /// How often its handler is tried [default: 5]
@@ -91,7 +92,7 @@ pub(crate) struct UniqueArgs {
     /// Make no job while another one with this key is there
     #[arg(long = "unique", value_name = "KEY")]
     key: Option<String>,
-    /// How long the other is in the way: until a node begins with it, until its first attempt is over, or until it has
+    /// How long the other is in the way: until a node takes it, until its first attempt is over, or until it has
     /// ended
     #[arg(long = "unique-while", requires = "key", value_name = "SCOPE", default_value = "unfinished",
         value_parser = arguments::scope())]
@@ -114,9 +115,7 @@ pub(super) async fn run(context: &Context, args: SubmitArgs) -> Result<(), Failu
     let key = key.unwrap_or_else(|| random_key(context));
     let submitted = client.submit_job_or_find_twin(&context.domain, &new, Some(&key)).await;
     if submitted.as_ref().is_err_and(rota_client::Error::is_passing) {
-        output::warn(&format!(
-            "The job may have been made. To try again without making it twice, add --idempotency-key {key}"
-        ));
+        output::warn(&format!("To try again without making it twice, add {}", repeat_with(&new, &key)));
     }
     let submitted = submitted?;
     let job = &submitted.job;
@@ -131,6 +130,17 @@ pub(super) async fn run(context: &Context, args: SubmitArgs) -> Result<(), Failu
         context.out.note(&format!("Job {} is submitted as {}.", job.job_number, job.job_id));
     }
     wait(context, &client, job.job_id, patience).await
+}
+
+/// The flags by which a submission is the same once more: a time from now is another one by then.
+fn repeat_with(job: &NewJob, key: &str) -> String {
+    let mut flags = format!("--idempotency-key {key}");
+    for (flag, at) in [("--run-at", job.run_at), ("--expires", job.expires_at)] {
+        if let Some(UnixMillis(at)) = at {
+            flags.push_str(&format!(" {flag} {at}"));
+        }
+    }
+    flags
 }
 
 fn random_key(context: &Context) -> String {
