@@ -192,7 +192,7 @@ mod tests {
         for text in ["+", "+10", "10m", "+-5s"] {
             assert!(when(text).is_err(), "{text}");
         }
-        assert!(when("soon").unwrap_err().ends_with("or +10m"));
+        assert!(when("soon").unwrap_err().ends_with("or +10m from now"));
     }
 
     #[test]
