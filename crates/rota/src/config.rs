@@ -9,12 +9,13 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rota_handlers::exec::ExecSettings;
 use rota_handlers::http::HttpSettings;
 use rota_store_sqlite::durability::Durability;
 use serde::Deserialize;
 
 use crate::arguments;
-use crate::config::handlers::{HTTP_KEYS, HttpTable};
+use crate::config::handlers::{EXEC_KEYS, ExecTable, HTTP_KEYS, HttpTable};
 use crate::exit::{Exit, Failure};
 
 const DEFAULT_FILE: &str = "rota.toml";
@@ -26,9 +27,10 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const MAX_GRACE: Duration = Duration::from_secs(60 * 60);
 /// What is lost with the power must stay little, and a disk cannot be asked more often than it answers.
 const WITHIN: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
-const KEYS: [&str; 8] = ["data", "listen", "name", "capacity", "node_control", "grace", "durability", "http"];
+const KEYS: [&str; 9] =
+    ["data", "listen", "name", "capacity", "node_control", "grace", "durability", "http", "exec"];
 /// Keys that are tables, with the keys of those.
-const TABLES: [(&str, &[&str]); 1] = [("http", &HTTP_KEYS)];
+const TABLES: [(&str, &[&str]); 2] = [("http", &HTTP_KEYS), ("exec", &EXEC_KEYS)];
 /// What the environment may say to any command of this program.
 const VARIABLES: [&str; 13] = [
     "ROTA_CONFIG",
@@ -106,6 +108,7 @@ pub(crate) struct Config {
     pub(crate) grace: Duration,
     pub(crate) durability: Durability,
     pub(crate) http: HttpSettings,
+    pub(crate) exec: ExecSettings,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -119,6 +122,8 @@ struct File {
     durability: Option<String>,
     #[serde(default)]
     http: HttpTable,
+    #[serde(default)]
+    exec: ExecTable,
 }
 
 impl Config {
@@ -142,6 +147,7 @@ impl Config {
                 .or(file.durability)
                 .map_or(Ok(Durability::OnDisk), |text| durability(&text))?,
             http: file.http.settings().map_err(refused)?,
+            exec: file.exec.settings().map_err(refused)?,
         };
         config.check()?;
         Ok(config)

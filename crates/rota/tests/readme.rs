@@ -126,7 +126,12 @@ fn every_command_of_the_guide_to_handlers_works() {
     let rota = home.up();
     script.insert(0, "PATH=\"$PWD/target/release:$PATH\"".to_owned());
     let said = run(&home, &rota, &script);
-    for expected in ["\"body\": \"pong\"", "refused, as it should be", "169.254.169.254 is not called"] {
+    for expected in [
+        "\"body\": \"pong\"",
+        "refused, as it should be",
+        "169.254.169.254 is not called",
+        "\"stdout\": \"hello from job",
+    ] {
         assert!(said.contains(expected), "{expected} is missing in:\n{said}");
     }
 }

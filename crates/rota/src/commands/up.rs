@@ -7,6 +7,7 @@ use std::time::Duration;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
+use rota_handlers::exec::Exec;
 use rota_handlers::http::Http;
 use rota_model::check::Invalid;
 use rota_model::node::NodeRole;
@@ -127,6 +128,10 @@ fn job_types(config: &Config, surroundings: &Surroundings) -> Result<JobTypes, I
     let mut types = JobTypes::built_in()?;
     let http = Http::new(config.http.clone(), surroundings.clone());
     types.add("http", &Http::payload_schema(), Arc::new(http))?;
+    if !config.exec.is_empty() {
+        let exec = Exec::new(config.exec.clone());
+        types.add("exec", &Exec::payload_schema(), Arc::new(exec))?;
+    }
     Ok(types)
 }
 

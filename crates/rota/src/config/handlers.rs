@@ -1,8 +1,10 @@
-//! What handlers that reach out of Rota may do: the table `[http]` of the file. A flag would be too easily given for what
+//! What handlers that reach out of Rota may do: the tables `[http]` and `[exec]` of the file. A flag would be too easily given for what
 //! opens a network, so the file alone says it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rota_handlers::exec::ExecSettings;
 use rota_handlers::http::{HttpSettings, Secret};
 use serde::Deserialize;
 
@@ -10,6 +12,21 @@ use serde::Deserialize;
 const MAX_REDIRECTS: u8 = 20;
 pub(super) const HTTP_KEYS: [&str; 4] =
     ["allow_private", "allow_hosts", "follow_redirects", "signing_secret_file"];
+
+pub(super) const EXEC_KEYS: [&str; 1] = ["programs"];
+
+/// Without programs, there is no such type.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ExecTable {
+    #[serde(default)]
+    programs: BTreeMap<String, PathBuf>,
+}
+
+impl ExecTable {
+    pub(super) fn settings(self) -> Result<ExecSettings, String> {
+        ExecSettings::new(self.programs).map_err(|error| format!("exec.programs: {error}"))
+    }
+}
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct HttpTable {
