@@ -1,7 +1,7 @@
 //! One request and its answer, over a connection of its own. When its future is dropped, the connection is closed.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full};
@@ -12,6 +12,8 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -59,12 +61,12 @@ pub(super) struct Exchanger {
     resolver: Arc<dyn Resolver>,
     trust: Trust,
     /// Made when it is first needed: reading the system's authorities takes a moment.
-    tls: OnceLock<Arc<ClientConfig>>,
+    tls: OnceCell<Arc<ClientConfig>>,
 }
 
 impl Exchanger {
     pub(super) fn new(permitted: Permitted, resolver: Arc<dyn Resolver>, trust: Trust) -> Self {
-        Self { permitted, resolver, trust, tls: OnceLock::new() }
+        Self { permitted, resolver, trust, tls: OnceCell::new() }
     }
 
     pub(super) async fn ask(&self, ask: Ask<'_>) -> Result<Answer, CallError> {
@@ -90,23 +92,26 @@ impl Exchanger {
         let name = ServerName::try_from(host);
         let name =
             name.map_err(|_| CallError::Refused(format!("{} cannot be called by https", shown(url))))?;
-        let tls = TlsConnector::from(self.tls().map_err(broken)?);
+        let tls = TlsConnector::from(self.tls().await.map_err(broken)?);
         tls.connect(name, stream).await.map_err(|error| broken(format!("no secure connection: {error}")))
     }
 
-    fn tls(&self) -> Result<Arc<ClientConfig>, String> {
-        if let Some(tls) = self.tls.get() {
-            return Ok(Arc::clone(tls));
-        }
-        let roots = match &self.trust {
+    async fn tls(&self) -> Result<Arc<ClientConfig>, String> {
+        self.tls.get_or_try_init(|| async { self.trust.config().await.map(Arc::new) }).await.cloned()
+    }
+}
+
+impl Trust {
+    async fn config(&self) -> Result<ClientConfig, String> {
+        let roots = match self {
             Trust::Only(roots) => roots.clone(),
-            Trust::System => system_roots()?,
+            // From many files, which a handler must not wait for.
+            Trust::System => spawn_blocking(system_roots).await.map_err(|error| error.to_string())??,
         };
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
-        let config = config.with_root_certificates(roots).with_no_client_auth();
-        Ok(Arc::clone(self.tls.get_or_init(|| Arc::new(config))))
+        Ok(config.with_root_certificates(roots).with_no_client_auth())
     }
 }
 

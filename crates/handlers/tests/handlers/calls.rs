@@ -1,7 +1,6 @@
 //! The type `http` against a real server: what is sent, what comes of the answer, and that a call has bounds.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::stage::{
     Answer, GONE, Heard, JOB, NOW, Names, Server, call, job, surroundings, this_address, with,
@@ -241,7 +240,6 @@ async fn headers_that_are_not_the_jobs_to_give_end_it() {
         let mut server = Server::start(vec![with(200, "", "")]).await;
         let outcome = call(this_address(), json!({"url": server.url("/"), "headers": headers})).await;
         assert!(matches!(outcome, Err(HandlerError::Fatal(_))), "{outcome:?}");
-        tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(server.heard_nothing());
     }
 }
