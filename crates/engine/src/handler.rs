@@ -27,11 +27,12 @@ pub struct Context {
     pub deadline: Option<Instant>,
     /// Ends when the job is no longer wanted from this handler. One that does not stop by itself is stopped.
     pub cancelled: CancellationToken,
-    pub(crate) reports: Arc<dyn Reports>,
+    /// Where what the handler says goes.
+    pub reports: Arc<dyn Reports>,
 }
 
-/// Where what a handler says goes.
-pub(crate) trait Reports: Send + Sync {
+/// Hears what a handler says. Nodes have one; whoever tests a handler brings another.
+pub trait Reports: Send + Sync {
     fn progress(&self, percent: f64, message: Option<String>);
     fn log(&self, level: Level, text: String);
 }

@@ -1,5 +1,4 @@
 //! What goes by itself, and when: ids of deleted jobs, and nodes that ended long ago.
-#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 mod stage;
 

@@ -1,16 +1,21 @@
 //! What `rota up` is told: a file, then the environment, then flags, read once into a checked type. An unknown key is
 //! an error that names the nearest known one. Commands that work on its folder find it in the same way.
 
+mod handlers;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rota_handlers::exec::ExecSettings;
+use rota_handlers::http::HttpSettings;
 use rota_store_sqlite::durability::Durability;
 use serde::Deserialize;
 
 use crate::arguments;
+use crate::config::handlers::{EXEC_KEYS, ExecTable, HTTP_KEYS, HttpTable};
 use crate::exit::{Exit, Failure};
 
 const DEFAULT_FILE: &str = "rota.toml";
@@ -22,7 +27,10 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const MAX_GRACE: Duration = Duration::from_secs(60 * 60);
 /// What is lost with the power must stay little, and a disk cannot be asked more often than it answers.
 const WITHIN: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
-const KEYS: [&str; 7] = ["data", "listen", "name", "capacity", "node_control", "grace", "durability"];
+const KEYS: [&str; 9] =
+    ["data", "listen", "name", "capacity", "node_control", "grace", "durability", "http", "exec"];
+/// Keys that are tables, with the keys of those.
+const TABLES: [(&str, &[&str]); 2] = [("http", &HTTP_KEYS), ("exec", &EXEC_KEYS)];
 /// What the environment may say to any command of this program.
 const VARIABLES: [&str; 13] = [
     "ROTA_CONFIG",
@@ -99,6 +107,8 @@ pub(crate) struct Config {
     pub(crate) node_control: bool,
     pub(crate) grace: Duration,
     pub(crate) durability: Durability,
+    pub(crate) http: HttpSettings,
+    pub(crate) exec: ExecSettings,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -110,6 +120,10 @@ struct File {
     node_control: Option<bool>,
     grace: Option<String>,
     durability: Option<String>,
+    #[serde(default)]
+    http: HttpTable,
+    #[serde(default)]
+    exec: ExecTable,
 }
 
 impl Config {
@@ -132,6 +146,8 @@ impl Config {
                 .durability
                 .or(file.durability)
                 .map_or(Ok(Durability::OnDisk), |text| durability(&text))?,
+            http: file.http.settings().map_err(refused)?,
+            exec: file.exec.settings().map_err(refused)?,
         };
         config.check()?;
         Ok(config)
@@ -179,10 +195,21 @@ fn read_file(named: Option<&Path>) -> Result<File, Failure> {
 
 fn parse_file(text: &str) -> Result<File, String> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
-    if let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(format!("unknown key '{unknown}'; did you mean '{}'?", nearest(unknown, &KEYS)));
+    check_keys(&table, "", &KEYS)?;
+    for (name, known) in TABLES {
+        match table.get(name) {
+            None => {}
+            Some(toml::Value::Table(inner)) => check_keys(inner, &format!("{name}."), known)?,
+            Some(_) => return Err(format!("'{name}' is a table: its settings stand below a line [{name}]")),
+        }
     }
     table.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
+}
+
+fn check_keys(table: &toml::Table, before: &str, known: &[&'static str]) -> Result<(), String> {
+    let Some(unknown) = table.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
+    let meant = nearest(unknown, known);
+    Err(format!("unknown key '{before}{unknown}'; did you mean '{before}{meant}'?"))
 }
 
 fn check_variables(environment: impl Iterator<Item = OsString>) -> Result<(), Failure> {
@@ -249,6 +276,8 @@ mod tests {
     #[test]
     fn an_unknown_key_names_the_nearest() {
         assert_eq!(parse_file("lisen = \"x\"").unwrap_err(), "unknown key 'lisen'; did you mean 'listen'?");
+        let unknown = parse_file("[http]\nallow_privat = true").unwrap_err();
+        assert_eq!(unknown, "unknown key 'http.allow_privat'; did you mean 'http.allow_private'?");
         let unknown = check_variables(["ROTA_LISTN".into()].into_iter()).unwrap_err();
         assert!(unknown.message.contains("did you mean ROTA_LISTEN?"), "{}", unknown.message);
     }

@@ -1,4 +1,4 @@
-//! The README takes a person from a clone to a finished job, and a guide from there on: each of their commands is run here, as
+//! The README takes a person from a clone to a finished job, and guides from there on: each of their commands is run here, as
 //! it stands there. Only the port is another, and `cargo run --release --` is the program that was built for this test.
 #![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
@@ -10,6 +10,7 @@ use rota_testkit::process::{Home, Rota};
 
 const README: &str = include_str!("../../../README.md");
 const JOBS_AND_NODES: &str = include_str!("../../../docs/guides/jobs-and-nodes.md");
+const HANDLERS: &str = include_str!("../../../docs/guides/handlers.md");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rota");
 
 /// The blocks of a language, in order.
@@ -109,6 +110,27 @@ fn every_command_of_the_guide_to_jobs_and_nodes_works() {
         "\"deleted\": 1",
         "\"wanted\": \"PAUSE\"",
         "\"wanted\": \"DRAIN\"",
+    ] {
+        assert!(said.contains(expected), "{expected} is missing in:\n{said}");
+    }
+}
+
+#[test]
+fn every_command_of_the_guide_to_handlers_works() {
+    let home = Home::new(PROGRAM);
+    lay_out(home.path());
+    let mut script = blocks(HANDLERS, "sh");
+    let before = script.remove(0);
+    assert!(shell(&home, &before).status().unwrap().success());
+    fs::write(home.path().join("rota.toml"), blocks(HANDLERS, "toml").join("\n")).unwrap();
+    let rota = home.up();
+    script.insert(0, "PATH=\"$PWD/target/release:$PATH\"".to_owned());
+    let said = run(&home, &rota, &script);
+    for expected in [
+        "\"body\": \"pong\"",
+        "refused, as it should be",
+        "169.254.169.254 is not called",
+        "\"stdout\": \"hello from job",
     ] {
         assert!(said.contains(expected), "{expected} is missing in:\n{said}");
     }

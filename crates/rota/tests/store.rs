@@ -28,8 +28,6 @@ fn store(home: &Home, data: &Path, arguments: &[&str]) -> Output {
     home.command().arg("store").args(arguments).arg("--data").arg(data).output().unwrap()
 }
 
-/// What a program gets: a document, and nothing beside it.
-
 fn assert_refused(output: &Output, expected: i32, words: &str) {
     let complaint = complaint(output);
     assert_eq!(code(output), expected, "{complaint}");

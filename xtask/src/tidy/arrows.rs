@@ -14,7 +14,7 @@ use super::Problem;
 use super::tree::{Dependency, Member, Tree};
 
 /// Each crate and those directly below it.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("rota-model", &[]),
     ("rota-calendar", &["rota-model"]),
     ("rota-store", &["rota-model"]),
@@ -22,6 +22,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("rota-store-postgres", &["rota-store"]),
     ("rota-store-opensearch", &["rota-store"]),
     ("rota-engine", &["rota-store", "rota-calendar"]),
+    ("rota-handlers", &["rota-engine"]),
     ("rota-placement", &["rota-engine"]),
     ("rota-backup", &["rota-engine"]),
     ("rota-worker-protocol", &["rota-model"]),
@@ -29,7 +30,14 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("rota-client", &["rota-model"]),
     (
         "rota",
-        &["rota-web", "rota-client", "rota-store-sqlite", "rota-store-postgres", "rota-store-opensearch"],
+        &[
+            "rota-web",
+            "rota-client",
+            "rota-handlers",
+            "rota-store-sqlite",
+            "rota-store-postgres",
+            "rota-store-opensearch",
+        ],
     ),
     (
         "rota-testkit",

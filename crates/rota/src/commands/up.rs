@@ -7,6 +7,9 @@ use std::time::Duration;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
+use rota_handlers::exec::Exec;
+use rota_handlers::http::Http;
+use rota_model::check::Invalid;
 use rota_model::node::NodeRole;
 use rota_store::{Store, StoreError};
 use rota_store_sqlite::SqliteStore;
@@ -109,8 +112,8 @@ async fn start(
         controllable: config.node_control,
         grace: config.grace,
     };
-    let types =
-        JobTypes::built_in().map_err(|invalid| Failure::new(Exit::Unreachable, invalid.to_string()))?;
+    let types = job_types(config, surroundings)
+        .map_err(|invalid| Failure::new(Exit::Unreachable, invalid.to_string()))?;
     let node =
         Node::join(Arc::clone(store), &settings, options, Arc::new(types), surroundings.clone()).await?;
     if let Some(first) = &first_key {
@@ -118,6 +121,18 @@ async fn start(
     }
     let app = App::new(Arc::clone(&node.desk), node.fleet.clone(), accounts, stop.clone());
     Ok(Started { node, app: Arc::new(app), first_key, kept })
+}
+
+/// What is run here.
+fn job_types(config: &Config, surroundings: &Surroundings) -> Result<JobTypes, Invalid> {
+    let mut types = JobTypes::built_in()?;
+    let http = Http::new(config.http.clone(), surroundings.clone());
+    types.add("http", &Http::payload_schema(), Arc::new(http))?;
+    if !config.exec.is_empty() {
+        let exec = Exec::new(config.exec.clone());
+        types.add("exec", &Exec::payload_schema(), Arc::new(exec))?;
+    }
+    Ok(types)
 }
 
 /// Whoever starts Rota twice in one folder most likely uses one port too: that the folder is in use says more then.
