@@ -22,7 +22,7 @@ pub const FOUND: [(Flaw, u64, &str); 23] = [
     (Flaw::BeginsWithoutSlot, 2, "slots_are_kept"),
     (Flaw::RepeatsUnderNewId, 1, "twins_are_kept_away"),
     (Flaw::TakesKeyFromSlow, 9, "twins_are_kept_away"),
-    (Flaw::RequeuesWithoutKey, 28, "a_key_names_the_one_in_scope"),
+    (Flaw::RequeuesWithoutKey, 30, "a_key_names_the_one_in_scope"),
     (Flaw::DeletePurges, 0, "what_is_deleted_stays_away"),
     (Flaw::DeletesRunning, 2, "nothing_running_is_deleted"),
     (Flaw::StopsWithoutRelease, 2, "who_stops_leaves_nothing"),
