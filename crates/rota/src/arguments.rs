@@ -63,7 +63,8 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
 
 /// An instant: RFC 3339 or Unix milliseconds.
 pub(crate) fn instant(text: &str) -> Result<UnixMillis, String> {
-    let usage = "write an RFC 3339 date from 1970 to 2999, such as 2030-01-31T08:00:00Z, or Unix milliseconds";
+    let usage =
+        "write an RFC 3339 date from 1970 to 2999, such as 2030-01-31T08:00:00Z, or Unix milliseconds";
     let read = match text.parse::<i64>() {
         Ok(millis) => Some(UnixMillis(millis)),
         Err(_) => text.parse::<Timestamp>().ok().map(UnixMillis::from),
