@@ -38,8 +38,8 @@ pub fn backup(folder: &Path, to: &Path, report: Report<'_>) -> Result<(), StoreE
         return Err(StoreError::refused(what, "there is such a file; choose another name"));
     }
     let source = file::open_guest(&folder.join(FILE))?;
-    let partial = Partial::make(to).map_err(|error| StoreError::unavailable(&what, error))?;
-    copy(&source, &partial.0, report, &what)?;
+    let partial = Partial::beside(to).map_err(|error| StoreError::unavailable(&what, error))?;
+    copy(&source, &partial, report, &what)?;
     must_be_whole(
         &file::open_alone(&partial.0, &what)?,
         &what,
@@ -54,25 +54,42 @@ pub fn backup(folder: &Path, to: &Path, report: Report<'_>) -> Result<(), StoreE
     }
 }
 
-/// A file that no other backup writes to, until the copy in it is whole. It is gone with this.
+/// A file that nobody else writes to, until the copy in it is whole. Under this name it is gone with this: half a copy is of
+/// no use, and the room may be what was short. Its name is never free in between, or another would take it for its own.
 struct Partial(PathBuf);
 
 impl Partial {
-    fn make(to: &Path) -> io::Result<Self> {
+    /// Beside a file that anybody may be about to make.
+    fn beside(to: &Path) -> io::Result<Self> {
         for nth in 0_u32.. {
             let path = companion(to, &format!(".partial-{}-{nth}", std::process::id()));
-            match File::create_new(&path) {
+            match Self::make(path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => return made.map(|_| Self(path)),
+                made => return made,
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Under a name that is ours alone: what is there was left by one that did not end.
+    fn instead_of(path: PathBuf) -> io::Result<Self> {
+        remove_if_there(&path)?;
+        Self::make(path)
+    }
+
+    fn make(path: PathBuf) -> io::Result<Self> {
+        file::private().create_new(true).open(&path)?;
+        let made = Self(path);
+        for end in ["-journal", "-wal", "-shm"] {
+            remove_if_there(&companion(&made.0, end))?;
+        }
+        Ok(made)
     }
 }
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        for end in ["", "-journal"] {
+        for end in ["-journal", ""] {
             let _ = fs::remove_file(companion(&self.0, end));
         }
     }
@@ -121,12 +138,12 @@ pub fn restore(
         return Err(StoreError::refused(&what, format!("{} is there already; try again", kept.display())));
     }
     let source = open_backup(from)?;
-    let incoming = companion(&target, ".restoring");
+    let incoming = Partial::instead_of(companion(&target, ".restoring")).map_err(failed)?;
     copy(&source, &incoming, report, &what)?;
-    go_on_with_other_versions(&incoming).map_err(unavailable(&what))?;
+    go_on_with_other_versions(&incoming.0).map_err(unavailable(&what))?;
     text::remove(&target).map_err(failed)?;
     set_aside(&target, is_there, &kept).map_err(failed)?;
-    fs::rename(&incoming, &target).and_then(|()| sync_folder_of(&target)).map_err(failed)?;
+    fs::rename(&incoming.0, &target).and_then(|()| sync_folder_of(&target)).map_err(failed)?;
     Ok(if is_there { Restored::Instead { kept } } else { Restored::Into(target) })
 }
 
@@ -143,21 +160,11 @@ fn open_backup(from: &Path) -> Result<Connection, StoreError> {
     Ok(source)
 }
 
-/// Copies one moment of a store to a file that is made for it, and waits for the disk.
-fn copy(source: &Connection, to: &Path, report: Report<'_>, what: &str) -> Result<(), StoreError> {
-    let failed = |error: io::Error| StoreError::unavailable(what, error);
-    for end in ["", "-journal", "-wal", "-shm"] {
-        remove_if_there(&companion(to, end)).map_err(failed)?;
-    }
-    file::make_private(to).map_err(failed)?;
-    let copied = copy_pages(source, to, report)
-        .map_err(unavailable(what))
-        .and_then(|()| File::open(to).and_then(|file| file.sync_all()).map_err(failed));
-    if copied.is_err() {
-        // Half a copy is of no use, and the room may be what was short.
-        let _ = fs::remove_file(to);
-    }
-    copied
+/// Copies one moment of a store to a file that was made for it, and waits for the disk.
+fn copy(source: &Connection, to: &Partial, report: Report<'_>, what: &str) -> Result<(), StoreError> {
+    copy_pages(source, &to.0, report).map_err(unavailable(what))?;
+    let synced = File::open(&to.0).and_then(|file| file.sync_all());
+    synced.map_err(|error| StoreError::unavailable(what, error))
 }
 
 fn copy_pages(source: &Connection, to: &Path, report: Report<'_>) -> rusqlite::Result<()> {

@@ -282,11 +282,16 @@ fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Makes the file before SQLite does, for its owner alone: SQLite gives its companions the same permissions.
 pub(crate) fn make_private(file: &Path) -> std::io::Result<()> {
+    private().create(true).truncate(false).open(file).map(|_| ())
+}
+
+/// To write to a file which, if it is made, is its owner's alone.
+pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
+    options.write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file).map(|_| ())
+    options
 }
 
 #[cfg(test)]
