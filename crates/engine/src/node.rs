@@ -12,7 +12,9 @@
 //! - watchdog: stops all handlers when the lease is over
 //! - maintenance: what expired, and what was deleted long ago
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod rounds;
+
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,16 +26,14 @@ use rota_store::nodes::Nodes;
 use rota_store::unique_keys::UniqueKeys;
 use rota_store::{Store, StoreError};
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::desk::{self, JobDesk};
-use crate::flaws::Flaw;
 use crate::fleet::Fleet;
 use crate::lease::Lease;
 use crate::maintenance::Maintenance;
-use crate::membership::{Beat, Card, Doing, HEARTBEAT, Membership, Place, Rejoined};
-use crate::patience::{Complaint, STORE_PAUSE};
+use crate::membership::{Card, Doing, Membership, Place};
 use crate::processor::{self, Processor};
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
@@ -42,10 +42,6 @@ use crate::watching::Watching;
 
 /// How long a node that stops tries to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// How long a look through the queue may take.
-const SEARCH: Duration = Duration::from_secs(30);
-/// How often the watchdog looks at least: a clock that stood still while the machine slept must not be trusted for long.
-const WATCHDOG: Duration = Duration::from_millis(250);
 
 /// Who the node is and how much it takes on.
 #[derive(Clone, Debug)]
@@ -174,13 +170,13 @@ impl Node {
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
         let parts = [
             spawn(Box::pin(life.waiters.clone().run(life.jobs.changes()))),
-            spawn(Box::pin(watch(Arc::clone(&life), watching))),
-            spawn(Box::pin(recover(Arc::clone(&life)))),
-            spawn(Box::pin(guard(Arc::clone(&life)))),
-            spawn(Box::pin(maintain(Arc::clone(&life), maintenance))),
+            spawn(Box::pin(rounds::watch(Arc::clone(&life), watching))),
+            spawn(Box::pin(rounds::recover(Arc::clone(&life)))),
+            spawn(Box::pin(rounds::guard(Arc::clone(&life)))),
+            spawn(Box::pin(rounds::maintain(Arc::clone(&life), maintenance))),
         ];
         let mut beats =
-            life.surroundings.spawn(beat(Arc::clone(&life), membership, over.clone(), stop.clone()));
+            life.surroundings.spawn(rounds::beat(Arc::clone(&life), membership, over.clone(), stop.clone()));
         let mut work = life.surroundings.spawn(Arc::clone(&life.processor).run(stop.clone(), life.grace));
         // None of them ends before it is told to, unless by a fault: then the node must not go on as if all were well.
         tokio::select! {
@@ -267,143 +263,5 @@ impl Life {
 
     pub(crate) fn rank(&self) -> u32 {
         self.place.lock().unwrap_or_else(PoisonError::into_inner).rank
-    }
-}
-
-/// Says that the node lives, until its life is over; then says goodbye.
-async fn beat(life: Arc<Life>, mut membership: Membership, over: CancellationToken, stop: CancellationToken) {
-    let mut complaint = Complaint::default();
-    loop {
-        // Who slept is not saved by the beat that it sends when it wakes: what it ran may be another's by now.
-        life.stop_if_over();
-        let beaten = membership.beat(&life.doing()).await;
-        if let Ok(Beat::Acknowledged | Beat::Overtaken) = beaten {
-            life.beats.fetch_add(1, Ordering::Relaxed);
-            life.obey(membership.wanted());
-        }
-        let pause = match beaten {
-            Ok(Beat::Acknowledged) => HEARTBEAT,
-            Ok(Beat::Overtaken) => continue,
-            Ok(Beat::Condemned) if rejoin(&life, &mut membership, &over).await => STORE_PAUSE,
-            Ok(Beat::Condemned | Beat::Superseded) => {
-                tracing::error!("another process lives under the id of this node; this one stops");
-                life.lease.end();
-                life.processor.abandon();
-                stop.cancel();
-                return;
-            }
-            Err(error) => {
-                if let Some(kept_back) = complaint.is_due() {
-                    tracing::warn!(%error, kept_back, "the heartbeat was not recorded");
-                }
-                STORE_PAUSE
-            }
-        };
-        tokio::select! {
-            biased;
-            () = over.cancelled() => break,
-            () = life.beat_now.notified() => {}
-            () = sleep(pause) => {}
-        }
-    }
-    if let Err(error) = membership.leave().await {
-        tracing::warn!(%error, "cannot say goodbye");
-    }
-}
-
-/// Others took us for dead: what we run is theirs by now. Says whether our id is still ours.
-async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &CancellationToken) -> bool {
-    if !life.surroundings.has(Flaw::RejoinsAsTheSame) {
-        life.lease.end();
-        let stopped = life.processor.abandon();
-        tracing::warn!(stopped, "others took this node for dead; it joins again");
-    }
-    let mut complaint = Complaint::default();
-    loop {
-        match membership.rejoin().await {
-            Ok(Rejoined::Superseded) => return false,
-            Ok(rejoined) => {
-                // Nothing is claimed before the new life has both: its name and its lease.
-                life.obey(membership.wanted());
-                life.processor.set_holder(membership.holder());
-                if let Rejoined::Now(sent) = rejoined {
-                    life.lease.renew(sent);
-                }
-                return true;
-            }
-            Err(_) if over.is_cancelled() => return true,
-            Err(error) => {
-                if let Some(kept_back) = complaint.is_due() {
-                    tracing::warn!(%error, kept_back, "cannot join again; trying once more");
-                }
-                sleep(STORE_PAUSE).await;
-            }
-        }
-    }
-}
-
-async fn watch(life: Arc<Life>, mut watching: Watching) {
-    let mut complaint = Complaint::default();
-    loop {
-        if let Err(error) = watching.look(&life).await
-            && let Some(kept_back) = complaint.is_due()
-        {
-            tracing::warn!(%error, kept_back, "cannot read the state of the nodes");
-        }
-        sleep(crate::watch::EVERY).await;
-    }
-}
-
-/// Queues again what nobody runs, and stops what is ours no more.
-async fn recover(life: Arc<Life>) {
-    let mut complaint = Complaint::default();
-    loop {
-        match within(SEARCH, life.processor.recover(&life.nodes, life.exclusive)).await {
-            Ok(0) => {}
-            Ok(taken) => tracing::info!(taken, "jobs whose holder is gone were queued again"),
-            Err(error) => {
-                if let Some(kept_back) = complaint.is_due() {
-                    tracing::warn!(%error, kept_back, "cannot look for jobs whose holder is gone");
-                }
-            }
-        }
-        let searched_once = life.surroundings.has(Flaw::DeadSearchedOnce);
-        tokio::select! {
-            biased;
-            () = life.recover_now.notified() => {}
-            () = sleep(crate::watch::EVERY), if !searched_once => {}
-        }
-    }
-}
-
-/// Stops all handlers when the lease is over.
-async fn guard(life: Arc<Life>) {
-    loop {
-        life.stop_if_over();
-        let left = life.lease.left();
-        sleep(if left.is_zero() { WATCHDOG } else { left.min(WATCHDOG) }).await;
-    }
-}
-
-/// Nobody waits for ever for a store that does not answer: what was not done is done the next time.
-async fn within<T>(
-    span: Duration,
-    call: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    let ended = timeout(span, call).await;
-    ended.unwrap_or_else(|_| Err(StoreError::unavailable("look through the queue", "it took too long")))
-}
-
-async fn maintain(life: Arc<Life>, mut maintenance: Maintenance) {
-    let mut complaint = Complaint::default();
-    loop {
-        sleep(crate::watch::EVERY).await;
-        // One node of the fleet is enough.
-        if life.rank() == 0
-            && let Err(error) = within(SEARCH, maintenance.tick()).await
-            && let Some(kept_back) = complaint.is_due()
-        {
-            tracing::warn!(%error, kept_back, "cannot clear out");
-        }
     }
 }

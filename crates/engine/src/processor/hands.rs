@@ -2,7 +2,7 @@
 //! names us in the store and is not in hand is given back.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rota_model::ids::{ClaimToken, JobId};
@@ -11,7 +11,9 @@ use rota_model::time::UnixMillis;
 use rota_store::Versioned;
 use rota_store::limits::MAX_PAGE;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+
+use super::brake::{Brake, Stop};
+use super::pace::Pace;
 
 pub(super) struct Hands {
     pub(super) holder: Holder,
@@ -88,34 +90,6 @@ pub(super) struct Claiming {
     /// How many jobs it may bring.
     pub(super) room: usize,
     began: Instant,
-}
-
-/// How many handlers end while a claim is under way: as many slots will be free when the next one is answered.
-#[derive(Default)]
-struct Pace {
-    /// Those that ended since the last claim began.
-    ended: usize,
-    last_claim: Option<Instant>,
-    /// How many ended between the last two claims, and how long that was.
-    before: (usize, Duration),
-    /// How many jobs are worth claiming beyond the slots that are free.
-    ahead: usize,
-}
-
-impl Pace {
-    fn begin_claim(&mut self, now: Instant) {
-        let since = self.last_claim.replace(now).map_or(Duration::MAX, |last| now - last);
-        self.before = (std::mem::take(&mut self.ended), since);
-    }
-
-    /// Twice as many as would end in the time that the claim took: while the next one is under way, and until there is
-    /// another. Where handlers take long, that is none.
-    fn end_claim(&mut self, took: Duration) {
-        let (ended, since) = self.before;
-        let ended = u128::try_from(ended).unwrap_or(u128::MAX);
-        let ahead = (2 * ended).saturating_mul(took.as_nanos()) / since.as_nanos().max(1);
-        self.ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
-    }
 }
 
 /// A slot that is kept for a job that is about to be stored as already claimed.
@@ -311,40 +285,6 @@ impl Hands {
     pub(super) fn has(&self, job: &Job) -> bool {
         let claiming = job.claim_token.is_some_and(|token| self.claiming.contains(&token));
         claiming || self.running.get(&job.job_id).is_some_and(|held| held.epoch == job.epoch)
-    }
-}
-
-/// Why a handler is stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// The job was cancelled, or is somebody else's by now.
-    NotOurs,
-    /// The node cannot be sure any more that the job is its own.
-    LeaseOver,
-    /// The node stops, and gives it back.
-    Release,
-}
-
-/// What stops a handler: first it is told, then it is dropped.
-#[derive(Default)]
-pub(super) struct Brake {
-    pub(super) told: CancellationToken,
-    pub(super) dropped: CancellationToken,
-    why: OnceLock<Stop>,
-}
-
-impl Brake {
-    pub(super) fn pull(&self, why: Stop) {
-        let _ = self.why.set(why);
-        self.told.cancel();
-        if why == Stop::LeaseOver {
-            self.dropped.cancel();
-        }
-    }
-
-    /// Why it was told to stop, if it was.
-    pub(super) fn why(&self) -> Option<Stop> {
-        if self.dropped.is_cancelled() { Some(Stop::LeaseOver) } else { self.why.get().copied() }
     }
 }
 

@@ -15,7 +15,7 @@ use rota_store::nodes::Nodes;
 use rota_store::{StoreError, Versioned};
 
 use super::Processor;
-use super::hands::Stop;
+use super::brake::Stop;
 use super::run::is_held;
 use crate::flaws::Flaw;
 

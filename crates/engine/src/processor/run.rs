@@ -19,7 +19,8 @@ use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::hands::{Brake, Stop, Turn};
+use super::brake::{Brake, Stop};
+use super::hands::Turn;
 use super::settle::{Finished, settle};
 use super::{InHand, Processor, STOP_GRACE};
 use crate::flaws::Flaw;

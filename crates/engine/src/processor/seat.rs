@@ -1,0 +1,85 @@
+//! A job that is submitted to a node with nothing else to do is stored as already claimed: one write instead of two before
+//! its handler runs. The task that stores it is the node's own, and begins with it when the write is done, whether or not
+//! somebody still waits for the answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rota_model::ids::ClaimToken;
+use rota_model::job::{Job, JobStatus};
+use rota_store::StoreError;
+use rota_store::repository::Created;
+use tokio::sync::oneshot;
+
+use super::hands::Seat;
+use super::{InHand, Processor};
+use crate::desk::{self, Made};
+use crate::flaws::Flaw;
+
+impl Processor {
+    /// A slot for a job that was just submitted, if it can begin at once and nothing else is waiting.
+    pub(crate) fn seat_for(&self, job: &Job) -> Option<Seat> {
+        let now = self.surroundings.now();
+        let fits = job.status == JobStatus::Queued
+            && job.run_at <= now
+            && !job.is_expired(now)
+            && self.types.handler(&job.input.kind).is_some()
+            && self.lease.is_good();
+        if !fits {
+            return None;
+        }
+        let token = ClaimToken::rising(now, &self.surroundings.randomness());
+        self.hands().take_seat(job.job_id, token, self.capacity, now)
+    }
+
+    /// Stores a job as already claimed, and begins with it as soon as it is stored. The caller may go at any time.
+    pub(crate) async fn begin_new(
+        this: &Arc<Self>,
+        seat: Seat,
+        job: Job,
+    ) -> Result<Created<Job>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let processor = Arc::clone(this);
+        this.surroundings.spawn(async move {
+            let held = InHand { processor, id: job.job_id, brake: Arc::clone(&seat.brake) };
+            match held.processor.create_claimed(&seat, job).await {
+                Ok(Created::New(job)) if held.processor.may_begin(&job.document, &seat) => {
+                    let _ = reply.send(Ok(Created::New(job.clone())));
+                    held.run_to_end(Box::new(job)).await;
+                }
+                other => {
+                    drop(held);
+                    let _ = reply.send(other);
+                }
+            }
+        });
+        answer.await.unwrap_or_else(|_| Err(StoreError::unknown("create a job", "the node ended meanwhile")))
+    }
+
+    /// A claim that would be worth nothing by now is not written: then the job is stored as one that waits.
+    async fn create_claimed(&self, seat: &Seat, job: Job) -> Result<Created<Job>, StoreError> {
+        let mut claimed = job.clone();
+        if let Err(refusal) = claimed.claim(seat.holder, seat.token, self.surroundings.now()) {
+            return Err(StoreError::refused("create a job", refusal));
+        }
+        let good = || {
+            let hands = self.hands();
+            self.lease.is_good() && hands.holder == seat.holder && !hands.rests
+        };
+        let last = AtomicBool::new(true);
+        let form = || {
+            last.store(good(), Ordering::Relaxed);
+            if last.load(Ordering::Relaxed) { &claimed } else { &job }
+        };
+        let made = desk::create_in_form(&self.jobs, &self.surroundings, &job, form).await?;
+        let as_claimed = matches!(made, Made::New(_)) && last.load(Ordering::Relaxed);
+        Ok(made.of(if as_claimed { claimed } else { job }))
+    }
+
+    /// Whether a job is ours, now that it is stored. If not, it is found again, and given back or queued again.
+    fn may_begin(&self, job: &Job, seat: &Seat) -> bool {
+        let in_time = self.lease.is_good() || self.surroundings.has(Flaw::BeginsAfterLease);
+        let ours = job.status == JobStatus::Started && job.claim_token == Some(seat.token);
+        in_time && ours && self.hands().holder == seat.holder
+    }
+}
