@@ -1,6 +1,6 @@
 //! Domains: the tenants of the installation.
 
-use rota_model::domain::{Domain, DomainDocument};
+use rota_model::domain::{Domain, DomainDocument, DomainSettings};
 use serde_json::json;
 
 use crate::{Client, Error};
@@ -11,7 +11,20 @@ impl Client {
     }
 
     /// Makes a domain; status 409 if there is one of that name.
-    pub async fn create_domain(&self, name: &Domain) -> Result<DomainDocument, Error> {
-        self.post(&["api", "v1", "domains"]).body(&json!({"name": name})).document().await
+    pub async fn create_domain(&self, name: &Domain, weight: Option<u32>) -> Result<DomainDocument, Error> {
+        let mut new = json!({"name": name});
+        if let Some(weight) = weight {
+            new["weight"] = weight.into();
+        }
+        self.post(&["api", "v1", "domains"]).body(&new).document().await
+    }
+
+    /// Changes what can be set of a domain.
+    pub async fn set_domain(
+        &self,
+        name: &Domain,
+        settings: &DomainSettings,
+    ) -> Result<DomainDocument, Error> {
+        self.put(&["api", "v1", "domains", name.as_str()]).body(settings).document().await
     }
 }

@@ -161,7 +161,7 @@ impl JobDesk {
     async fn create_queued(&self, job: Job) -> Result<Created<Job>, StoreError> {
         let created = create(&self.jobs, &self.surroundings, job).await?;
         if let Created::New(job) = &created {
-            self.processor.expect(job.document.run_at);
+            self.processor.expect([&job.document]);
         }
         Ok(created)
     }

@@ -44,6 +44,8 @@ pub enum Flaw {
     TakesKeyFromSlow,
     /// 7: a requeue does not ask for the job's key.
     RequeuesWithoutKey,
+    /// 8: lanes are not served in turns, but by their names.
+    ServesByName,
     /// 10: what is deleted frees its id at once.
     DeletePurges,
     /// 10: what is running is deleted too.
@@ -55,7 +57,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    pub const ALL: [Flaw; 23] = [
+    pub const ALL: [Flaw; 24] = [
         Flaw::LostClaimForgotten,
         Flaw::DeadSearchedOnce,
         Flaw::LeaseByWallClock,
@@ -75,6 +77,7 @@ impl Flaw {
         Flaw::RepeatsUnderNewId,
         Flaw::TakesKeyFromSlow,
         Flaw::RequeuesWithoutKey,
+        Flaw::ServesByName,
         Flaw::DeletePurges,
         Flaw::DeletesRunning,
         Flaw::StopsWithoutRelease,

@@ -21,6 +21,7 @@ use std::time::Duration;
 use rota_model::ids::NodeId;
 use rota_model::node::{NodeRole, NodeWish};
 use rota_model::settings::Settings;
+use rota_store::domains::Domains;
 use rota_store::jobs::Jobs;
 use rota_store::nodes::Nodes;
 use rota_store::unique_keys::UniqueKeys;
@@ -117,6 +118,7 @@ impl Node {
         let waiters = Waiters::default();
         let processor = Arc::new(Processor::new(processor::Parts {
             jobs: jobs.clone(),
+            domains: Domains::new(Arc::clone(&store)),
             types: Arc::clone(&types),
             surroundings: surroundings.clone(),
             waiters: waiters.clone(),

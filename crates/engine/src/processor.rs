@@ -5,6 +5,7 @@
 //! claimed; who comes late is refused by the store.
 //!
 //! - [`hands`]: what the node has in hand, and how many more it can take
+//! - [`lanes`]: whose turn it is
 //! - [`seat`]: a job that is stored as already claimed
 //! - [`run`]: one job, from its claim to its settling
 //! - [`settle`]: writing what came of it
@@ -12,20 +13,22 @@
 
 mod brake;
 mod hands;
+mod lanes;
 mod pace;
 mod recovery;
 mod run;
 mod seat;
 mod settle;
+mod turns;
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rota_model::ids::{ClaimToken, JobId};
-use rota_model::job::Holder;
-use rota_model::time::UnixMillis;
+use rota_model::job::{Holder, Job};
 use rota_store::StoreError;
+use rota_store::domains::Domains;
 use rota_store::hints::{Changes, Hint, News};
 use rota_store::jobs::Jobs;
 use tokio::sync::Notify;
@@ -41,12 +44,11 @@ use crate::waiters::Waiters;
 
 use brake::{Brake, Stop};
 use hands::Hands;
+use lanes::Lanes;
 use settle::Unsettled;
 
 /// A hint may be lost: an idle processor looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long nothing must happen before an idle processor looks ahead.
-const QUIET: Duration = Duration::from_millis(10);
 /// How long a node with nothing to do leaves the sections of others to them.
 const HELP_AFTER: Duration = Duration::from_millis(200);
 /// How long a handler that was told to stop may take for it.
@@ -54,6 +56,7 @@ const STOP_GRACE: Duration = Duration::from_millis(500);
 
 pub struct Processor {
     jobs: Jobs,
+    domains: Domains,
     types: Arc<JobTypes>,
     surroundings: Surroundings,
     waiters: Waiters,
@@ -74,6 +77,7 @@ pub struct Processor {
 /// What a processor needs of its node.
 pub(crate) struct Parts {
     pub(crate) jobs: Jobs,
+    pub(crate) domains: Domains,
     pub(crate) types: Arc<JobTypes>,
     pub(crate) surroundings: Surroundings,
     pub(crate) waiters: Waiters,
@@ -84,15 +88,20 @@ pub(crate) struct Parts {
 
 impl Processor {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { jobs, types, surroundings, waiters, lease, holder, capacity } = parts;
+        let Parts { jobs, domains, types, surroundings, waiters, lease, holder, capacity } = parts;
+        let mut names = types.names();
+        if surroundings.has(Flaw::ClaimsEveryType) {
+            names.extend(types.foreign());
+        }
         Self {
             jobs,
+            domains,
             types,
             surroundings,
             waiters,
             lease,
             capacity,
-            hands: Mutex::new(Hands::new(holder)),
+            hands: Mutex::new(Hands::new(holder, Lanes::new(names))),
             unsettled: Mutex::default(),
             room: Notify::new(),
             turn: Notify::new(),
@@ -117,6 +126,7 @@ impl Processor {
         let mut changes = self.jobs.changes();
         let (mut short_since, mut complaint) = (None, Complaint::default());
         while !stop.is_cancelled() {
+            self.hear(&mut changes);
             let next = match self.step(&mut short_since).await {
                 Ok(next) => next,
                 Err(error) => {
@@ -149,6 +159,7 @@ impl Processor {
         }
         // Now and then all sections alike: work that only we can do may wait in those of another.
         let own = self.hands().sections_to_claim();
+        self.look_if_needed().await?;
         let Some(short) = self.claim(own.as_deref()).await? else { return Ok(Next::Room) };
         if !short {
             *short_since = None;
@@ -174,29 +185,57 @@ impl Processor {
         let now = self.surroundings.now();
         let token = ClaimToken::rising(now, &self.surroundings.randomness());
         let Some(claiming) = self.hands().begin_claim(token, self.capacity) else { return Ok(None) };
-        let types = self.types_to_claim();
-        let claim = self.jobs.claim_due(now, claiming.holder, &types, sections, token, claiming.room);
-        let claimed = answered("claim jobs", claim).await;
+        let mut plan = self.hands().lanes.plan(now, claiming.room);
+        if self.surroundings.has(Flaw::ServesByName) {
+            plan.shares.retain(|share| share.limit == claiming.room);
+            plan.shares.sort_by(|a, b| a.lane.cmp(&b.lane));
+        }
+        let claim = self.jobs.claim_due(now, claiming.holder, &plan.shares, sections, token, claiming.room);
+        let claimed =
+            if plan.shares.is_empty() { Ok(Vec::new()) } else { answered("claim jobs", claim).await };
         // A claim that is answered too late is begun with by nobody here: it is found again, and given back.
         let in_time = self.lease.is_good() || self.surroundings.has(Flaw::BeginsAfterLease);
         let jobs = claimed.as_deref().ok().map(|jobs| if in_time { jobs } else { &[] });
-        let begun = self.hands().end_claim(claiming, jobs);
+        let mut hands = self.hands();
+        let begun = hands.end_claim(claiming, jobs);
         let claimed = claimed?;
         let short = claimed.len() < claiming.room;
+        hands.lanes.took(&plan, &claimed, short && sections.is_none());
+        drop(hands);
         for (job, brake) in claimed.into_iter().zip(begun) {
             let held = InHand { processor: Arc::clone(self), id: job.document.job_id, brake };
             let job = Box::new(job);
             self.surroundings.spawn(async move { held.run_to_end(job).await });
         }
-        Ok(Some(short))
+        Ok(Some(short && plan.is_whole))
     }
 
-    fn types_to_claim(&self) -> Vec<String> {
-        let mut names = self.types.names();
-        if self.surroundings.has(Flaw::ClaimsEveryType) {
-            names.extend(self.types.foreign());
+    /// Looks where jobs wait, unless that is known well enough.
+    async fn look_if_needed(&self) -> Result<(), StoreError> {
+        let look = {
+            let mut hands = self.hands();
+            if !hands.lanes.wants_look(self.surroundings.now()) {
+                return Ok(());
+            }
+            hands.lanes.begin_look()
+        };
+        let looked = answered("look for jobs that wait", self.jobs.lanes(look.position.clone())).await;
+        let wants_weights = {
+            let mut hands = self.hands();
+            match looked {
+                Ok(page) => hands.lanes.end_look(&look, page),
+                Err(error) => {
+                    hands.lanes.tell();
+                    return Err(error);
+                }
+            }
+            hands.lanes.wants_weights()
+        };
+        if wants_weights {
+            let weights = answered("read the weights of domains", self.domains.weights()).await?;
+            self.hands().lanes.set_weights(weights);
         }
-        names
+        Ok(())
     }
 
     /// There is work that no hint tells of.
@@ -204,9 +243,11 @@ impl Processor {
         self.work_again.notify_one();
     }
 
-    /// Somebody stored a job that waits for this instant: until it is claimed, no other one goes before it.
-    pub(crate) fn expect(&self, run_at: UnixMillis) {
-        self.hands().expect(run_at, self.surroundings.now());
+    /// Somebody stored jobs that wait: until they are claimed, no new one goes before those that are due.
+    pub(crate) fn expect<'a>(&self, jobs: impl IntoIterator<Item = &'a Job>) {
+        let now = self.surroundings.now();
+        let mut hands = self.hands();
+        jobs.into_iter().for_each(|job| hands.expect(job, now));
     }
 
     /// Until there may be something to claim.
@@ -219,27 +260,25 @@ impl Processor {
                 // Slots that are freed together are filled together.
                 tokio::task::yield_now().await;
             }
-            Next::Told => self.work_again.notified().await,
+            Next::Told => {
+                self.work_again.notified().await;
+                self.hands().lanes.tell();
+            }
             Next::After(pause) => sleep(pause).await,
             Next::NewWork(at_most) => tokio::select! {
                 biased;
-                () = self.new_work(changes) => {}
-                () = self.work_again.notified() => {}
+                () = self.new_work(changes) => self.hands().lanes.tell(),
+                () = self.work_again.notified() => self.hands().lanes.tell(),
                 () = self.next_due(at_most) => {}
             },
         }
         self.hands().quiet = false;
     }
 
-    /// Until a job that waits for its time is due, and not longer than said. Looks ahead only after a moment of quiet: who is
-    /// busy is woken anyway.
+    /// Until a job that waits for its time is due, and not longer than said.
     async fn next_due(&self, at_most: Duration) {
-        sleep(QUIET.min(at_most)).await;
-        let due = answered("look ahead", self.jobs.next_due(&self.types.names())).await.ok().flatten();
-        self.hands().next_due = due;
-        let ahead = due.map(|due| due.since(self.surroundings.now()));
-        // What was due already and was not to be had belongs to others, or is not to be seen yet.
-        let ahead = ahead.filter(|ahead| !ahead.is_zero());
+        let now = self.surroundings.now();
+        let ahead = self.hands().lanes.next_after(now).map(|due| due.since(now));
         sleep(ahead.map_or(at_most, |ahead| ahead.min(at_most))).await;
     }
 
@@ -252,6 +291,17 @@ impl Processor {
                 News::Lost => return,
                 // Nobody will tell any more: the look ahead remains.
                 News::Closed => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Takes note of what was told while there was no time to wait for it.
+    fn hear(&self, changes: &mut Changes) {
+        while let Some(news) = changes.told() {
+            match news {
+                News::Of(hints) if !self.is_work(&hints) => {}
+                News::Of(_) | News::Lost => self.hands().lanes.tell(),
+                News::Closed => return,
             }
         }
     }

@@ -15,7 +15,7 @@ use rota_model::domain::Domain;
 use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
 use rota_model::job::{Holder, Job, JobEvent, JobStatus, NewJob};
 use rota_model::node::{NodeRole, NodeStatus};
-use rota_store::jobs::Jobs;
+use rota_store::jobs::{Jobs, Share};
 use rota_store::memory::MemoryStore;
 use rota_store::nodes::Nodes;
 use rota_store::repository::Saved;
@@ -27,6 +27,10 @@ use tokio_util::sync::CancellationToken;
 struct Stage {
     store: Arc<dyn Store>,
     surroundings: Surroundings,
+}
+
+fn share(kind: &str, limit: usize) -> Share {
+    Share { lane: Some(format!("default|5|{kind}")), types: None, limit }
 }
 
 impl Stage {
@@ -63,8 +67,8 @@ impl Stage {
         let holder =
             Holder { node: NodeId::derived(&["dead"]), incarnation: Incarnation::derived(&["dead"]) };
         let token = ClaimToken::derived(&["dead"]);
-        let types = ["wait".to_owned(), "noop".to_owned()];
-        self.jobs().claim_due(self.surroundings.now(), holder, &types, None, token, 10).await.unwrap()
+        let from = ["wait", "noop"].map(|kind| share(kind, 10));
+        self.jobs().claim_due(self.surroundings.now(), holder, &from, None, token, 10).await.unwrap()
     }
 }
 
@@ -201,9 +205,9 @@ async fn a_claim_whose_answer_was_lost_is_given_back() {
     let id = submit(&node, wait(10)).await;
     let state = Nodes::new(Arc::clone(&stage.store)).get(NodeId::derived(&["one"])).await.unwrap().unwrap();
     let me = Holder { node: state.document.id, incarnation: state.document.incarnation.unwrap() };
-    let types = ["wait".to_owned()];
+    let from = [share("wait", 1)];
     let token = ClaimToken::derived(&["lost"]);
-    let lost = stage.jobs().claim_due(stage.surroundings.now(), me, &types, None, token, 1).await.unwrap();
+    let lost = stage.jobs().claim_due(stage.surroundings.now(), me, &from, None, token, 1).await.unwrap();
     assert_eq!(lost.len(), 1);
 
     let (job, ..) = ended(node, id).await;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::Extra;
-use crate::check::Invalid;
+use crate::check::{Checker, Invalid};
 
 /// The name of a tenant. It becomes part of the names of collections (`timers-{domain}`), so it must be a legal name
 /// of an index: lower case letters, digits and `-`, at most 63, beginning with a letter or digit.
@@ -63,12 +63,39 @@ impl fmt::Display for Domain {
     }
 }
 
+/// The largest weight of a domain.
+pub const MAX_WEIGHT: u32 = 1_000;
+
+/// What can be set of a tenant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DomainSettings {
+    /// How large its share of the nodes is, where several domains have work; 1 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000)]
+    pub weight: Option<u32>,
+}
+
+impl DomainSettings {
+    pub fn check(&self) -> Result<(), Invalid> {
+        let mut check = Checker::new();
+        if let Some(weight) = self.weight {
+            check.range("/weight", weight, 1..=MAX_WEIGHT);
+        }
+        check.finish()
+    }
+}
+
 /// The document of a tenant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DomainDocument {
     pub name: Domain,
     #[schema(value_type = String, format = "date-time")]
     pub created: jiff::Timestamp,
+    /// How large its share of the nodes is, where several domains have work; 1 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000)]
+    pub weight: Option<u32>,
     #[serde(flatten)]
     #[schema(ignore)]
     pub extra: Extra,

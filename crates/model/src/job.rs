@@ -1,9 +1,10 @@
 //! A job of seed 003: the unit of work in the queue, from its submission to its result.
 //!
 //! This file says what a job holds; [`submission`] what a user may ask for, [`lifecycle`] how a job may change, [`mod@unique`]
-//! how long it keeps others like it away. The fields of the seed come first; those that Rota adds are optional for a reader of the seed, and a document with the
+//! how long it keeps others like it away, [`lane`] whom it takes turns with. The fields of the seed come first; those that Rota adds are optional for a reader of the seed, and a document with the
 //! seed's fields alone is read with their defaults.
 
+pub mod lane;
 pub mod lifecycle;
 pub mod submission;
 pub mod unique;
@@ -18,6 +19,7 @@ use crate::ids::{ClaimToken, Incarnation, JobId, NodeId};
 use crate::metadata::Metadata;
 use crate::time::UnixMillis;
 
+pub use lane::Lane;
 pub use lifecycle::{Holder, JobEvent, Refusal, Retry};
 pub use submission::NewJob;
 pub use unique::{Scope, Unique};
@@ -123,6 +125,9 @@ pub struct Job {
     /// 9 is the most urgent.
     #[serde(default = "default_priority")]
     pub priority: u8,
+    /// Whom it takes turns with; see [`Lane`]. Left out of jobs that older versions stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<String>,
     /// Not before this instant; always set, so that due work is found by it.
     #[serde(default)]
     pub run_at: UnixMillis,

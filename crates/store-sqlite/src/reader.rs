@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::row::{document_in, from_column, key_in};
-use crate::select::{self, Suitable, order_columns};
+use crate::select::{self, Statement, Suitable, order_columns};
 use crate::statements::{Statements, column, document, key};
 use crate::{counts, file, text, unavailable};
 
@@ -124,7 +124,12 @@ struct Found {
 
 fn find(connection: &Connection, query: &Query) -> Result<Page, StoreError> {
     // One more than asked for, to know whether there is a next page.
-    let (mut found, is_cut) = list(connection, query, query.limit + 1)?;
+    let limit = query.limit + 1;
+    let (mut found, is_cut) = if query.firsts {
+        (firsts(connection, query, limit)?, false)
+    } else {
+        list(connection, query, limit)?
+    };
     let more = is_cut || found.len() > query.limit;
     found.truncate(query.limit);
     let last = found.last().filter(|_| more);
@@ -134,7 +139,7 @@ fn find(connection: &Connection, query: &Query) -> Result<Page, StoreError> {
         found.retain(|found| words.are_in(query.collection, &found.document.body));
     }
     let mut documents: Vec<Document> = found.into_iter().map(|found| found.document).collect();
-    if query.keys_only {
+    if query.keys_only && !query.firsts {
         documents.iter_mut().for_each(|document| document.body = Body::new());
     }
     Ok(Page { documents, next })
@@ -174,6 +179,30 @@ fn list(connection: &Connection, query: &Query, limit: usize) -> Result<(Vec<Fou
         }
     }
     Ok((found, false))
+}
+
+/// The first document of each value of the order's first field, each found by one step into the index.
+fn firsts(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Found>, StoreError> {
+    let failed = unavailable("find");
+    let order = order_columns(query);
+    let columns = format!("{}, {}", order.join(", "), key(query.collection));
+    let by = index_for(connection, query).map_err(&failed)?;
+    let mut found: Vec<Found> = Vec::new();
+    let mut last = query.after.as_ref().and_then(|cursor| cursor.key.first().cloned());
+    while found.len() < limit
+        && let Some(Statement { text, values }) = select::first_behind(query, &columns, by, last.as_ref())
+    {
+        let mut prepared = connection.prepare_cached(&text).map_err(&failed)?;
+        let values = values.into_iter().chain([SqlValue::Integer(1)]);
+        let mut rows = prepared.query(params_from_iter(values)).map_err(&failed)?;
+        let Some(row) = rows.next().map_err(&failed)? else { break };
+        let sort_key = sort_key_in(row, order.len()).map_err(&failed)?;
+        let (key, version) = key_in(query.collection, row, order.len())?;
+        last = sort_key.first().cloned();
+        let document = Document { key, version, body: query.order_of(&sort_key) };
+        found.push(Found { document, sort_key });
+    }
+    Ok(found)
 }
 
 /// How large the texts of a row are from this column on.

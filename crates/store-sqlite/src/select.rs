@@ -47,7 +47,10 @@ pub(crate) fn suitable(query: &Query) -> Suitable {
             _ => None,
         })
     };
-    let is_asked = |path: &str| value(path).is_some() || (path == DOMAIN && query.domain.is_some());
+    let is_absent =
+        |path: &str| query.filters.iter().any(|filter| matches!(filter, Filter::Absent(of) if *of == path));
+    let is_asked =
+        |path: &str| value(path).is_some() || is_absent(path) || (path == DOMAIN && query.domain.is_some());
     let is_guarded = |index: &&Index| {
         index.only.is_some_and(|(path, guard)| value(path).is_some_and(|value| value == guard))
     };
@@ -121,6 +124,25 @@ pub(crate) fn matching(query: &Query, by: Option<&Index>) -> Statement {
         condition(collection, filter, &mut statement);
     }
     statement
+}
+
+/// The statement whose answer is the first document behind a value of the order's first field; the first of all if there is
+/// none. It takes a limit as its last value, as those of a list do.
+pub(crate) fn first_behind(
+    query: &Query,
+    columns: &str,
+    by: Option<&Index>,
+    value: Option<&Value>,
+) -> Option<Statement> {
+    let order = order_columns(query);
+    let Statement { text, mut values } = matching(query, by);
+    let range = match value {
+        None => Statement { text: String::new(), values: Vec::new() },
+        Some(value) => behind(order.first()?, value, false, false).pop()?,
+    };
+    values.extend(range.values);
+    let text = format!("SELECT {columns}{text}{} ORDER BY {} LIMIT ?", range.text, order.join(", "));
+    Some(Statement { text, values })
 }
 
 /// The ranges behind the cursor; everything, if there is none.

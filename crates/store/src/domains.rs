@@ -1,5 +1,6 @@
 //! The tenants.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rota_model::domain::{Domain, DomainDocument};
@@ -8,7 +9,7 @@ use crate::StoreError;
 use crate::collection::{Collection, DOMAINS};
 use crate::cursor::Cursor;
 use crate::query::{Order, Query};
-use crate::repository::{Created, Kept, Repository};
+use crate::repository::{Created, Kept, Repository, Saved, Versioned};
 use crate::seam::{Key, Store};
 
 impl Kept for DomainDocument {
@@ -29,8 +30,25 @@ impl Domains {
         self.domains.create(Key::new(&DOMAINS, &domain.name), domain).await
     }
 
-    pub async fn get(&self, name: &Domain) -> Result<Option<DomainDocument>, StoreError> {
-        Ok(self.domains.get(Key::new(&DOMAINS, name)).await?.map(|domain| domain.document))
+    pub async fn get(&self, name: &Domain) -> Result<Option<Versioned<DomainDocument>>, StoreError> {
+        self.domains.get(Key::new(&DOMAINS, name)).await
+    }
+
+    /// The weights of those that have one.
+    pub async fn weights(&self) -> Result<BTreeMap<Domain, u32>, StoreError> {
+        let domains = self.domains.find_all(Query::new(&DOMAINS, Order::BY_ID)).await?;
+        let weight =
+            |domain: Versioned<DomainDocument>| Some((domain.document.name, domain.document.weight?));
+        Ok(domains.into_iter().filter_map(weight).collect())
+    }
+
+    /// Writes a change of a tenant, if nobody wrote since it was read.
+    pub async fn save(
+        &self,
+        before: &Versioned<DomainDocument>,
+        after: &DomainDocument,
+    ) -> Result<Saved, StoreError> {
+        self.domains.save(before, after).await
     }
 
     pub async fn list(

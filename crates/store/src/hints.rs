@@ -83,6 +83,23 @@ impl Changes {
         }
     }
 
+    /// A change that was told already; none if there is nothing new.
+    pub fn told(&mut self) -> Option<News> {
+        loop {
+            match self.commits.try_recv() {
+                Ok(commit) => {
+                    let mine = self.in_collection(commit);
+                    if !mine.is_empty() {
+                        return Some(News::Of(mine));
+                    }
+                }
+                Err(broadcast::error::TryRecvError::Lagged(_)) => return Some(News::Lost),
+                Err(broadcast::error::TryRecvError::Empty) => return None,
+                Err(broadcast::error::TryRecvError::Closed) => return Some(News::Closed),
+            }
+        }
+    }
+
     /// Most commits are about one collection: then nothing is copied.
     fn in_collection(&self, commit: Arc<[Hint]>) -> Arc<[Hint]> {
         let mine = |hint: &&Hint| hint.key.collection == self.collection;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use rota_model::domain::Domain;
 use rota_model::ids::{ClaimToken, JobId, NodeId};
-use rota_model::job::submission::MAX_PRIORITY;
 use rota_model::job::{Holder, Job, JobStatus};
 use rota_model::time::UnixMillis;
 use serde_json::{Value, json};
@@ -32,6 +31,24 @@ impl Kept for Job {
 
 const DUE_FIRST: Order = Order { fields: &["runAt", "jobNumber"], descending: false };
 const EXPIRING_FIRST: Order = Order { fields: &["expiresAt"], descending: false };
+
+const BY_LANE: Order = Order { fields: &["lane", "runAt", "jobNumber"], descending: false };
+
+/// Some of the lanes in which jobs wait, and when the first in each is due. Jobs that older versions stored have no lane.
+#[derive(Clone, Debug)]
+pub struct LanePage {
+    pub lanes: Vec<(Option<String>, UnixMillis)>,
+    pub next: Option<Cursor>,
+}
+
+/// How many jobs a claim takes at most from where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub lane: Option<String>,
+    /// Of these types, where the lane does not say it.
+    pub types: Option<Vec<String>>,
+    pub limit: usize,
+}
 
 /// A job whose document cannot be decoded, or not be written any more.
 #[derive(Clone, Debug)]
@@ -123,27 +140,27 @@ impl Jobs {
         self.jobs.totals(query, "input.type").await
     }
 
-    /// Takes due jobs of the given types for a holder, the most urgent first, each under its next epoch; of these sections
-    /// alone, if any are given.
+    /// Takes due jobs for a holder, from one lane after the other, each under its next epoch; of these sections alone, if any
+    /// are given.
     pub async fn claim_due(
         &self,
         now: UnixMillis,
         holder: Holder,
-        types: &[String],
+        from: &[Share],
         sections: Option<&[u32]>,
         token: ClaimToken,
         max: usize,
     ) -> Result<Vec<Versioned<Job>>, StoreError> {
         let among = sections
             .map(|sections| Filter::In("section", sections.iter().map(|section| json!(section)).collect()));
-        let due = |priority| {
-            let mut query = due(priority, now, types, max);
+        let due = |share: &Share| {
+            let mut query = due(share, now);
             query.filters.extend(among.clone());
             query
         };
         let claimed = self.jobs.store().claim(Claim {
             collection: &JOBS,
-            from: (0..=MAX_PRIORITY).rev().map(due).collect(),
+            from: from.iter().map(due).collect(),
             max,
             set: vec![
                 ("status", json!(JobStatus::Started)),
@@ -231,15 +248,17 @@ impl Jobs {
         Ok(held)
     }
 
-    /// The earliest instant at which a job of these types is due, if any waits.
-    pub async fn next_due(&self, types: &[String]) -> Result<Option<UnixMillis>, StoreError> {
-        let mut earliest: Option<UnixMillis> = None;
-        for priority in 0..=MAX_PRIORITY {
-            let (first, _) = self.jobs.find(due(priority, UnixMillis(i64::MAX), types, 1)).await?;
-            let at = first.first().map(|job| job.document.run_at);
-            earliest = earliest.into_iter().chain(at).min();
-        }
-        Ok(earliest)
+    /// The lanes in which jobs wait, in their order, each with the earliest instant at which one of them is due.
+    pub async fn lanes(&self, after: Option<Cursor>) -> Result<LanePage, StoreError> {
+        let waiting = Filter::Is("status", json!(JobStatus::Queued));
+        let query = Query::new(&JOBS, BY_LANE).filter(waiting).firsts().after(after);
+        let page = self.jobs.store().find(query).await?;
+        let first = |document: Document| {
+            let lane = document.body.get("lane").and_then(|lane| Some(lane.as_str()?.to_owned()));
+            let run_at = document.body.get("runAt").and_then(Value::as_i64).unwrap_or_default();
+            (lane, UnixMillis(run_at))
+        };
+        Ok(LanePage { lanes: page.documents.into_iter().map(first).collect(), next: page.next })
     }
 
     /// Writes a change of a job, if nobody wrote since it was read.
@@ -337,11 +356,16 @@ fn started(order: Order) -> Query {
     Query::new(&JOBS, order).filter(Filter::Is("status", json!(JobStatus::Started)))
 }
 
-fn due(priority: u8, now: UnixMillis, types: &[String], max: usize) -> Query {
-    Query::new(&JOBS, DUE_FIRST)
+fn due(share: &Share, now: UnixMillis) -> Query {
+    let lane = &share.lane;
+    let types = share.types.iter();
+    let mut query = Query::new(&JOBS, DUE_FIRST)
         .filter(Filter::Is("status", json!(JobStatus::Queued)))
-        .filter(Filter::Is("priority", json!(priority)))
+        .filter(lane.as_ref().map_or(Filter::Absent("lane"), |lane| Filter::Is("lane", json!(lane))))
         .filter(Filter::AtMost("runAt", now.0))
-        .filter(Filter::In("input.type", types.iter().map(|kind| json!(kind)).collect()))
-        .limit(max)
+        .limit(share.limit);
+    query
+        .filters
+        .extend(types.map(|types| Filter::In("input.type", types.iter().map(|kind| json!(kind)).collect())));
+    query
 }

@@ -91,8 +91,11 @@ pub fn check_claim(claim: &Claim) -> Result<(), StoreError> {
         claim.from.iter().find_map(|query| {
             let other =
                 (query.collection != collection).then(|| "a query is about another collection".to_owned());
-            let more = (query.after.is_some() || query.hidden_before.is_some() || query.words().is_some())
-                .then(|| "a claim takes neither a cursor, nor words, nor what is hidden".to_owned());
+            let more = (query.after.is_some()
+                || query.firsts
+                || query.hidden_before.is_some()
+                || query.words().is_some())
+            .then(|| "a claim takes neither a cursor, nor words, nor firsts, nor what is hidden".to_owned());
             other.or(more).or_else(|| fault_of_query(query)).or_else(|| fault_of_page(query))
         })
     });
@@ -224,6 +227,10 @@ fn fault_of_query(query: &Query) -> Option<String> {
 }
 
 fn fault_of_page(query: &Query) -> Option<String> {
+    let is_plain = !query.order.fields.is_empty() && !query.order.descending && query.hidden_before.is_none();
+    if query.firsts && !(is_plain && query.words().is_none()) {
+        return Some("the first of each value are listed upwards by a field, without words".to_owned());
+    }
     let outside = !(1..=MAX_PAGE).contains(&query.limit);
     outside.then(|| format!("a page holds 1 to {MAX_PAGE} documents, not {}", query.limit))
 }

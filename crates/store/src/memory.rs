@@ -13,7 +13,6 @@ use rota_model::time::UnixMillis;
 use serde_json::Value;
 
 use crate::collection::Collection;
-use crate::cursor::Cursor;
 use crate::hints::{Changes, Hint, HintSender};
 use crate::query::{Page, Query, rank};
 use crate::seam::{Body, Claim, Document, Fields, Key, Promises, Store, Tally, Version, Write, Written};
@@ -198,14 +197,8 @@ impl Store for MemoryStore {
 
     async fn find(&self, query: Query) -> Result<Page, StoreError> {
         limits::check_query(&query)?;
-        let mut documents = self.data().matching(&query);
-        let more = documents.len() > query.limit;
-        documents.truncate(query.limit);
-        let next = documents.last().filter(|_| more).map(|last| Cursor::behind(last, &query));
-        if query.keys_only {
-            documents.iter_mut().for_each(|document| document.body = Body::new());
-        }
-        Ok(Page { documents, next })
+        let matching = self.data().matching(&query);
+        Ok(query.page_of(matching))
     }
 
     async fn count(&self, query: Query, by: Option<&'static str>) -> Result<Vec<Tally>, StoreError> {

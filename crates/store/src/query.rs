@@ -25,6 +25,10 @@ pub struct Query {
     pub hidden_before: Option<UnixMillis>,
     /// Whether bodies are left empty: for those who only want to know which documents there are.
     pub keys_only: bool,
+    /// Of the documents with the same value in the first field of the order only the first, and of that only the fields of
+    /// the order: which values there are, and where each begins. By the fields of an index it costs as much as there are
+    /// values, however many documents have them.
+    pub firsts: bool,
 }
 
 /// Declared fields, all in one direction. A document without a value comes before those that have one, or after them
@@ -100,6 +104,7 @@ impl Query {
             after: None,
             hidden_before: None,
             keys_only: false,
+            firsts: false,
         }
     }
 
@@ -140,6 +145,12 @@ impl Query {
         self
     }
 
+    #[must_use]
+    pub fn firsts(mut self) -> Self {
+        self.firsts = true;
+        self
+    }
+
     /// Whether documents of several domains are listed together.
     pub fn is_over_all_domains(&self) -> bool {
         self.collection.reach == Reach::Domain && self.domain.is_none()
@@ -154,6 +165,37 @@ impl Query {
         }
         key.push(Value::String(document.key.id.clone()));
         key
+    }
+
+    /// A page of all that matches and stands behind the cursor, in order.
+    pub fn page_of(&self, mut documents: Vec<Document>) -> Page {
+        if self.firsts {
+            let first = |document: &Document| self.sort_key(document).into_iter().next();
+            let shown = self.after.as_ref().and_then(|cursor| cursor.key.first().cloned());
+            documents.retain(|document| first(document) != shown);
+            documents.dedup_by_key(|document| first(document));
+        }
+        let more = documents.len() > self.limit;
+        documents.truncate(self.limit);
+        let next = documents.last().filter(|_| more).map(|last| Cursor::behind(last, self));
+        for document in &mut documents {
+            if self.firsts {
+                document.body = self.order_of(&self.sort_key(document));
+            } else if self.keys_only {
+                document.body = Body::new();
+            }
+        }
+        Page { documents, next }
+    }
+
+    /// A body with the fields of the order alone.
+    pub fn order_of(&self, sort_key: &[Value]) -> Body {
+        let mut body = Body::new();
+        let fields = self.order.fields.iter().filter_map(|path| self.collection.field(path));
+        for (field, value) in fields.zip(sort_key).filter(|(_, value)| !value.is_null()) {
+            field.set(&mut body, value.clone());
+        }
+        body
     }
 
     /// Which of two comes first in the list, by what they are sorted by: what is absent before numbers before texts.

@@ -53,7 +53,7 @@ macro_rules! store_contract {
             all_filters_hold_together, what_changed_is_found_by_what_it_is_now, texts_go_by_their_characters,
             orders_are_total, a_value_that_few_have_finds_few_and_orders_all, keys_are_found_without_bodies, collections_are_apart);
         $crate::store_contract!(@each $make, paging:
-            pages_show_each_once, a_page_may_be_as_large_as_the_limit, pages_go_on_among_equals_and_absences,
+            pages_show_each_once, a_page_may_be_as_large_as_the_limit, pages_go_on_among_equals_and_absences, the_first_of_each_value_is_found,
             a_cursor_outlives_its_document, a_cursor_from_elsewhere_is_refused, a_mangled_cursor_is_refused, a_forged_cursor_does_no_harm,
             a_walk_shows_what_stays_once);
         $crate::store_contract!(@each $make, domains:

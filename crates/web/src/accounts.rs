@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use rota_engine::surroundings::Surroundings;
 use rota_model::Extra;
 use rota_model::check::Invalid;
-use rota_model::domain::{Domain, DomainDocument};
+use rota_model::domain::{Domain, DomainDocument, DomainSettings};
 use rota_model::time::UnixMillis;
 use rota_model::user::{KeyHash, KeyInfo, NewKey, Rights, User, UserId, UserSettings, new_key};
 use rota_store::access::WebService;
@@ -59,7 +59,7 @@ impl Accounts {
 
     /// Makes the first domain and the first administrator. Returns false if there is one already.
     pub async fn bootstrap(&self, key: &str) -> Result<bool, StoreError> {
-        self.create_domain(Domain::default()).await?;
+        self.make_domain(Domain::default(), DomainSettings::default()).await?;
         let settings = UserSettings { installation_admin: true, ..UserSettings::default() };
         let mut admin = User::new(UserId::first_administrator(), settings, self.now());
         let new = NewKey { name: "first key".to_owned(), ..NewKey::default() };
@@ -255,9 +255,42 @@ impl Accounts {
     }
 
     /// Makes a domain; none if there is one of that name.
-    pub async fn create_domain(&self, name: Domain) -> Result<Option<DomainDocument>, StoreError> {
-        let domain = DomainDocument { name, created: self.now(), extra: Extra::new() };
+    pub async fn create_domain(
+        &self,
+        name: Domain,
+        settings: DomainSettings,
+    ) -> Result<Option<DomainDocument>, AccountError> {
+        settings.check()?;
+        Ok(self.make_domain(name, settings).await?)
+    }
+
+    async fn make_domain(
+        &self,
+        name: Domain,
+        settings: DomainSettings,
+    ) -> Result<Option<DomainDocument>, StoreError> {
+        let DomainSettings { weight } = settings;
+        let domain = DomainDocument { name, created: self.now(), weight, extra: Extra::new() };
         Ok(self.domains.create(domain).await?.into_new())
+    }
+
+    pub async fn domain(&self, name: &Domain) -> Result<Option<Versioned<DomainDocument>>, StoreError> {
+        self.domains.get(name).await
+    }
+
+    /// Changes a domain; none if someone else did meanwhile.
+    pub async fn set_domain(
+        &self,
+        before: Versioned<DomainDocument>,
+        settings: DomainSettings,
+    ) -> Result<Option<Versioned<DomainDocument>>, AccountError> {
+        settings.check()?;
+        let document = DomainDocument { weight: settings.weight, ..before.document.clone() };
+        let saved = self.domains.save(&before, &document).await?;
+        Ok(match saved {
+            Saved::Applied(version) => Some(Versioned { version, document, key: before.key }),
+            _ => None,
+        })
     }
 
     pub async fn has_domain(&self, name: &Domain) -> Result<bool, StoreError> {
@@ -285,7 +318,7 @@ impl Accounts {
         let mut names = rights.domains.keys().filter(|name| after.is_none_or(|after| name.as_str() > after));
         let (mut domains, mut last) = (Vec::new(), None);
         for name in names.by_ref().take(limit) {
-            domains.extend(self.domains.get(name).await?);
+            domains.extend(self.domains.get(name).await?.map(|domain| domain.document));
             last = Some(name);
         }
         let last = last.filter(|_| names.next().is_some());

@@ -32,6 +32,7 @@ pub fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(nodes::resume))
         .routes(routes!(nodes::drain))
         .routes(routes!(domains::list, domains::create))
+        .routes(routes!(domains::show, domains::set))
         .routes(routes!(users::list, users::create))
         .routes(routes!(users::show, users::set, users::delete))
         .routes(routes!(keys::list, keys::create))

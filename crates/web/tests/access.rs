@@ -28,6 +28,8 @@ const EXPECTED: &[(&str, &str, Open)] = &[
     ("GET", "/api/v1/openapi.json", Open::ToKeys),
     ("GET", "/api/v1/domains", Open::ToKeys),
     ("POST", "/api/v1/domains", Open::ToInstallation),
+    ("GET", "/api/v1/domains/{domain}", Open::InDomain(Role::Viewer)),
+    ("PUT", "/api/v1/domains/{domain}", Open::ToInstallation),
     ("GET", "/api/v1/domains/{domain}/jobs", Open::InDomain(Role::Viewer)),
     ("POST", "/api/v1/domains/{domain}/jobs", Open::InDomain(Role::Operator)),
     ("POST", "/api/v1/domains/{domain}/jobs/batch", Open::InDomain(Role::Operator)),

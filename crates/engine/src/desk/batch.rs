@@ -93,9 +93,7 @@ impl JobDesk {
                 self.submitted_before(job).await.map(|found| Accepted::of(&found.job().document))
             });
         }
-        if let Some(first) = jobs.iter().map(|job| job.run_at).min() {
-            self.processor.expect(first);
-        }
+        self.processor.expect(&jobs);
         Ok(answers)
     }
 

@@ -106,7 +106,7 @@ impl JobDesk {
             Ok(Act::Write(Box::new(after)))
         });
         let requeued = requeued.await?.ok_or(ChangeError::Missing)?;
-        self.processor.expect(requeued.document.run_at);
+        self.processor.expect([&requeued.document]);
         self.processor.wake();
         Ok(requeued)
     }

@@ -13,6 +13,7 @@ use rota_store::limits::MAX_PAGE;
 use tokio::time::Instant;
 
 use super::brake::{Brake, Stop};
+use super::lanes::Lanes;
 use super::pace::Pace;
 
 pub(super) struct Hands {
@@ -38,8 +39,7 @@ pub(super) struct Hands {
     claims: u32,
     /// Whether nothing waits to be claimed, as far as is known.
     pub(super) quiet: bool,
-    /// When the next job is due that waits for its time.
-    pub(super) next_due: Option<UnixMillis>,
+    pub(super) lanes: Lanes,
 }
 
 pub(super) struct Held {
@@ -100,7 +100,7 @@ pub(crate) struct Seat {
 }
 
 impl Hands {
-    pub(super) fn new(holder: Holder) -> Self {
+    pub(super) fn new(holder: Holder, lanes: Lanes) -> Self {
         Self {
             holder,
             running: BTreeMap::new(),
@@ -115,7 +115,7 @@ impl Hands {
             sections: None,
             claims: 0,
             quiet: false,
-            next_due: None,
+            lanes,
         }
     }
 
@@ -264,7 +264,7 @@ impl Hands {
         capacity: usize,
         now: UnixMillis,
     ) -> Option<Seat> {
-        let waiting = !self.quiet || self.next_due.is_some_and(|due| due <= now);
+        let waiting = !self.quiet || self.lanes.is_due(now);
         let is_full = self.free(capacity) == 0 || self.room(capacity) == 0;
         if waiting || self.rests || is_full || self.running.contains_key(&id) {
             return None;
@@ -273,12 +273,9 @@ impl Hands {
         Some(Seat { holder: self.holder, token, brake })
     }
 
-    pub(super) fn expect(&mut self, run_at: UnixMillis, now: UnixMillis) {
-        if run_at <= now {
-            self.quiet = false;
-        } else if self.next_due.is_none_or(|due| run_at < due) {
-            self.next_due = Some(run_at);
-        }
+    pub(super) fn expect(&mut self, job: &Job, now: UnixMillis) {
+        self.quiet &= job.run_at > now;
+        self.lanes.expect(job);
     }
 
     /// Whether we run it, or are just claiming it.
@@ -306,7 +303,7 @@ mod tests {
 
     fn hands() -> Hands {
         let node = NodeId::derived(&["one"]);
-        Hands::new(Holder { node, incarnation: Incarnation::rising(NOW, &[0; 10]) })
+        Hands::new(Holder { node, incarnation: Incarnation::rising(NOW, &[0; 10]) }, Lanes::default())
     }
 
     fn claimed(number: u64) -> Versioned<Job> {

@@ -36,7 +36,10 @@ impl Processor {
             }
         }
         if taken > 0 {
-            self.hands().quiet = false;
+            let mut hands = self.hands();
+            hands.quiet = false;
+            hands.lanes.tell();
+            drop(hands);
             self.work_again.notify_one();
         }
         self.check_running(&seen).await?;

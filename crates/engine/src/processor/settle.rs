@@ -140,7 +140,7 @@ impl Processor {
     /// Who let go of a job that waits again looks for work once more.
     fn was_settled(&self, job: &Job) {
         if !job.status.is_terminal() {
-            self.expect(job.run_at);
+            self.expect([job]);
             self.work_again.notify_one();
         }
     }

@@ -9,7 +9,7 @@ use crate::check::{Checker, Invalid, MAX_NAME_CHARS};
 use crate::digest::hex_sha256;
 use crate::domain::Domain;
 use crate::ids::{JobId, NodeId};
-use crate::job::{Job, JobInput, JobStatus, Reserved, Unique, section_of};
+use crate::job::{Job, JobInput, JobStatus, Lane, Reserved, Unique, section_of};
 use crate::job_type::{MAX_ATTEMPTS, MAX_TIMEOUT_MS};
 use crate::metadata::Metadata;
 use crate::object_only::{object_only, optional_object};
@@ -193,16 +193,19 @@ impl NewJob {
             Value::Object(payload) => payload,
             _ => Map::new(),
         };
+        let priority = self.priority.unwrap_or(DEFAULT_PRIORITY);
+        let lane = Lane { domain: place.domain, priority, kind: self.input.kind };
         Job {
+            lane: Some(lane.to_string()),
             job_name: self.job_name,
             job_id: place.job_id,
             job_number: place.job_number,
             status: JobStatus::Queued,
-            input: JobInput { kind: self.input.kind, payload, extra: Extra::new() },
+            input: JobInput { kind: lane.kind, payload, extra: Extra::new() },
             result: Map::new(),
-            domain: place.domain,
+            domain: lane.domain,
             section: section_of(place.job_number, place.sections),
-            priority: self.priority.unwrap_or(DEFAULT_PRIORITY),
+            priority,
             run_at: self.run_at.unwrap_or(now),
             attempt: 1,
             attempts: self.attempts.unwrap_or(DEFAULT_ATTEMPTS),

@@ -80,7 +80,7 @@ fn user() -> User {
 }
 
 fn domain_document() -> DomainDocument {
-    DomainDocument { name: Domain::default(), created: date(), extra: Extra::new() }
+    DomainDocument { name: Domain::default(), created: date(), weight: Some(3), extra: Extra::new() }
 }
 
 fn settings() -> Settings {

@@ -18,6 +18,7 @@ pub static JOBS: Collection = Collection {
         Field::fixed("jobNumber", Kind::Integer),
         Field::fixed("input.type", Kind::Keyword),
         Field::fixed("priority", Kind::Integer),
+        Field::fixed("lane", Kind::Keyword),
         Field::fixed("section", Kind::Integer),
         Field::fixed("metadata.createdAt", Kind::Integer),
         Field::fixed("expiresAt", Kind::Integer),
@@ -38,7 +39,7 @@ pub static JOBS: Collection = Collection {
         Field::changing("metadata.updatedBy", Kind::Keyword),
     ],
     indexes: &[
-        Index::new("due", &["priority", "runAt", "jobNumber"]).only("status", "QUEUED"),
+        Index::new("due", &["lane", "runAt", "jobNumber"]).only("status", "QUEUED"),
         Index::new("held", &["owner"]).only("status", "STARTED"),
         Index::new("newest", NEWEST),
         Index::new("failed", NEWEST).only("status", "FAILED"),

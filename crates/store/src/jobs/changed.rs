@@ -53,6 +53,7 @@ fn same_otherwise(before: &Job, after: &Job) -> bool {
         domain,
         section,
         priority,
+        lane,
         run_at: _,
         attempt: _,
         attempts,
@@ -81,7 +82,7 @@ fn same_otherwise(before: &Job, after: &Job) -> bool {
         && *job_number == after.job_number
         && *input == after.input
         && *domain == after.domain
-        && (*section, *priority) == (after.section, after.priority)
+        && (*section, *priority, lane) == (after.section, after.priority, &after.lane)
         && (*attempts, backoff, *timeout_ms) == (after.attempts, &after.backoff, after.timeout_ms)
         && *expires_at == after.expires_at
         && (unique, limit_key) == (&after.unique, &after.limit_key)

@@ -5,7 +5,7 @@ use rota_model::job::{Holder, Job, JobStatus};
 use rota_model::time::UnixMillis;
 use rota_store::Versioned;
 use rota_store::collection::JOBS;
-use rota_store::jobs::{JobFilter, Jobs};
+use rota_store::jobs::{JobFilter, Jobs, Share};
 use rota_store::limits::MAX_BATCH;
 use rota_store::repository::Saved;
 use rota_store::seam::Key;
@@ -93,8 +93,9 @@ async fn a_claim_may_be_about_some_sections() {
     jobs.create_all(&(0..6).map(of).collect::<Vec<_>>()).await.unwrap();
     let holder = Holder { node: node("a"), incarnation: Incarnation::derived(&["a"]) };
     let claim = async |sections: Option<&[u32]>, max: usize| {
-        let (types, token) = (["noop".to_owned()], ClaimToken::derived(&["a"]));
-        let claimed = jobs.claim_due(UnixMillis(5), holder, &types, sections, token, max);
+        let token = ClaimToken::derived(&["a"]);
+        let from = [Share { lane: None, types: Some(vec!["noop".to_owned()]), limit: max }];
+        let claimed = jobs.claim_due(UnixMillis(5), holder, &from, sections, token, max);
         claimed.await.unwrap().iter().map(|job| job.document.section).collect::<Vec<_>>()
     };
     assert_eq!(claim(Some(&[]), 10).await, Vec::<u32>::new());

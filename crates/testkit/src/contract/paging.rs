@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rota_model::time::UnixMillis;
 use rota_store::StoreError;
 use rota_store::collection::{JOBS, TIMERS, USERS};
 use rota_store::cursor::Cursor;
 use rota_store::limits::MAX_PAGE;
-use rota_store::query::{Order, Query};
+use rota_store::query::{Filter, Order, Query};
 use rota_store::seam::{Body, Write, Written};
 use serde_json::json;
 
@@ -65,6 +66,47 @@ pub async fn pages_go_on_among_equals_and_absences(store: Subject) {
         for limit in [1, 2, 7, 39, 40] {
             assert_eq!(job_numbers(&store, Query::new(&JOBS, order).limit(limit)).await, whole);
         }
+    }
+}
+
+/// Which values there are, each with where it begins, whatever else there is of it; in pages too.
+pub async fn the_first_of_each_value_is_found(store: Subject) {
+    for number in 0..40 {
+        let lane = ["b", "a", "d", ""].get(usize::try_from(number % 5).unwrap()).map(|lane| json!(lane));
+        let status = if number % 10 == 2 { "STARTED" } else { "QUEUED" };
+        let body = job_with(number, json!({"lane": lane, "runAt": 100 - number, "status": status}));
+        applied(&store, Write::Create { key: numbered(number), body }).await;
+    }
+    caught_up(&store, jobs(), 40).await;
+    let firsts = Query::new(&JOBS, Order { fields: &["lane", "runAt", "jobNumber"], descending: false })
+        .filter(Filter::Is("status", json!("QUEUED")))
+        .firsts();
+    let expected = [
+        (json!(null), 61, 39),
+        (json!(""), 62, 38),
+        (json!("a"), 64, 36),
+        (json!("b"), 65, 35),
+        (json!("d"), 63, 37),
+    ];
+    for limit in [1, 2, 4, 5, 1_000] {
+        let found = walk(&store, firsts.clone().limit(limit)).await;
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (document, (lane, run_at, number)) in found.iter().zip(&expected) {
+            let mut body = json!({"runAt": run_at, "jobNumber": number});
+            if !lane.is_null() {
+                body["lane"] = lane.clone();
+            }
+            assert_eq!(json!(document.body), body, "the fields of the order alone");
+        }
+    }
+    let refused = [
+        firsts.clone().filter(Filter::Text("a".to_owned())),
+        Query { order: Order { descending: true, ..firsts.order }, ..firsts.clone() },
+        Query { order: Order::BY_ID, ..firsts.clone() },
+        firsts.hidden_before(UnixMillis(1)),
+    ];
+    for query in refused {
+        refusal(store.find(query).await);
     }
 }
 

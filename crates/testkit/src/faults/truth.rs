@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rota_store::StoreError;
-use rota_store::cursor::Cursor;
 use rota_store::query::{Page, Query};
-use rota_store::seam::{Body, Claim, Document, Fields, Promises, Store, Tally, Write, Written};
+use rota_store::seam::{Claim, Document, Fields, Promises, Store, Tally, Write, Written};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -72,14 +71,8 @@ impl Truth {
 
     pub(super) async fn find(&self, query: Query, lag: Duration) -> Result<Page, StoreError> {
         let Some(past) = &self.past else { return self.store.find(query).await };
-        let mut documents = past.lock().await.matching(&query, self.back(lag));
-        let more = documents.len() > query.limit;
-        documents.truncate(query.limit);
-        let next = documents.last().filter(|_| more).map(|last| Cursor::behind(last, &query));
-        if query.keys_only {
-            documents.iter_mut().for_each(|document| document.body = Body::new());
-        }
-        Ok(Page { documents, next })
+        let matching = past.lock().await.matching(&query, self.back(lag));
+        Ok(query.page_of(matching))
     }
 
     pub(super) async fn count(

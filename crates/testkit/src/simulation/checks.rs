@@ -7,6 +7,7 @@
 //! - [`deaths`]: who is condemned and when, what becomes of it, how soon others take over
 //! - [`keys`]: of twins only one is in scope
 //! - [`answers`]: what people were told is so
+//! - [`turns`]: that nobody is passed over
 //! - [`duties`]: which jobs a node takes, and how it stops
 
 pub mod answers;
@@ -17,6 +18,7 @@ pub mod endings;
 pub mod epochs;
 pub mod keys;
 pub mod leases;
+pub mod turns;
 
 use std::time::Duration;
 
@@ -83,6 +85,7 @@ pub const CHECKS: &[Check] = &[
     check("5", "nodes_claim_only_their_types", duties::nodes_claim_only_their_types),
     check("5", "who_rests_claims_nothing", duties::who_rests_claims_nothing),
     check("5", "slots_are_kept", duties::slots_are_kept),
+    check("8", "nobody_is_passed_over", turns::nobody_is_passed_over),
     check("21", "nobody_goes_round_in_circles", duties::nobody_goes_round_in_circles),
     check("1", "who_stops_leaves_nothing", duties::who_stops_leaves_nothing),
 ];

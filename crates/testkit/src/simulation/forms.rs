@@ -39,7 +39,16 @@ impl Form {
 
     /// Long work and nothing else, for a crash to interrupt.
     pub fn long(serial: u64, dice: &mut StdRng) -> Self {
-        let script = Script { fails: 0, is_stubborn: false, ..Script::draw(serial, true, dice) };
+        Self::plain(serial, true, dice)
+    }
+
+    /// Short work and nothing else, of which there is a lot.
+    pub fn quick(serial: u64, dice: &mut StdRng) -> Self {
+        Self::plain(serial, false, dice)
+    }
+
+    fn plain(serial: u64, is_long: bool, dice: &mut StdRng) -> Self {
+        let script = Script { fails: 0, is_stubborn: false, ..Script::draw(serial, is_long, dice) };
         let kind = *TYPES.choose(dice).expect("there are types");
         let job = NewJob::new(format!("job {serial}"), kind, script.payload());
         Self { domain: draw_domain(dice), job, submission: Submission { serial, is_named: false } }

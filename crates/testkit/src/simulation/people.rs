@@ -70,7 +70,13 @@ impl People {
             Errand::SubmitBatch => {
                 let count = dice.random_range(2..=6);
                 let forms: Vec<Form> = (0..count).map(|_| self.form(&mut dice)).collect();
-                tokio::spawn(async move { person.submit_batch(forms, dice).await });
+                let domain = draw_domain(&mut dice);
+                tokio::spawn(async move { person.submit_batch(forms, domain, dice).await });
+            }
+            Errand::Flood => {
+                let count = dice.random_range(40..=90);
+                let forms: Vec<Form> = (0..count).map(|_| self.quick(&mut dice)).collect();
+                tokio::spawn(async move { person.submit_batch(forms, Domain::default(), dice).await });
             }
             Errand::Cancel | Errand::Requeue | Errand::Delete => {
                 tokio::spawn(async move { person.change(errand, dice).await });
@@ -98,6 +104,10 @@ impl People {
         Form::draw(serial, &self.plan, BEGINNING.plus(self.notes.now()), dice)
     }
 
+    fn quick(&self, dice: &mut StdRng) -> Form {
+        Form::quick(self.counters.serials.fetch_add(1, Ordering::Relaxed), dice)
+    }
+
     async fn submit(self, form: Form, mut dice: StdRng) {
         let tries = if form.submission.is_named { dice.random_range(2..=8) } else { 1 };
         for _ in 0..tries {
@@ -115,8 +125,7 @@ impl People {
     }
 
     /// Several at once, and again those that are named and were not answered.
-    async fn submit_batch(self, mut forms: Vec<Form>, mut dice: StdRng) {
-        let domain = draw_domain(&mut dice);
+    async fn submit_batch(self, mut forms: Vec<Form>, domain: Domain, mut dice: StdRng) {
         for _ in 0..dice.random_range(1..=4) {
             if let Some(front) = self.fronts.draw(&mut dice) {
                 let wish = Wish::Submit(forms.iter().map(|form| form.submission.clone()).collect());

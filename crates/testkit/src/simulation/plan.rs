@@ -30,12 +30,14 @@ pub enum Profile {
     RollingRestarts,
     /// Nodes are paused, drained and resumed.
     Pauses,
+    /// One tenant has a great many jobs, and another a few.
+    Tenants,
     /// All of it at once.
     Everything,
 }
 
 impl Profile {
-    pub const ALL: [Profile; 11] = [
+    pub const ALL: [Profile; 12] = [
         Profile::Crashes,
         Profile::Freezes,
         Profile::LateWrites,
@@ -46,6 +48,7 @@ impl Profile {
         Profile::Housekeeping,
         Profile::RollingRestarts,
         Profile::Pauses,
+        Profile::Tenants,
         Profile::Everything,
     ];
 }
@@ -69,6 +72,8 @@ pub enum Errand {
     /// Work that takes long, and nothing else.
     SubmitLong,
     SubmitBatch,
+    /// A great many at once, of one tenant.
+    Flood,
     Cancel,
     Requeue,
     Delete,
@@ -187,7 +192,9 @@ fn rates(profile: Profile, dice: &mut StdRng) -> Rates {
         hint_late_max: secs(2),
     };
     match profile {
-        Profile::Crashes | Profile::RollingRestarts | Profile::Pauses if dice.random_bool(0.7) => {
+        Profile::Crashes | Profile::RollingRestarts | Profile::Pauses | Profile::Tenants
+            if dice.random_bool(0.7) =>
+        {
             Rates::default()
         }
         Profile::Freezes | Profile::Clocks | Profile::Partitions if dice.random_bool(0.4) => Rates::default(),
@@ -217,6 +224,7 @@ fn troubles(profile: Profile, chaos: Duration, dice: &mut StdRng) -> Vec<(Durati
         Profile::Housekeeping => (20_000, &[Crash, Freeze, Stop]),
         Profile::RollingRestarts => (7_000, &[Stop, Stop, Stop, Join, Crash]),
         Profile::Pauses => (15_000, &[Stop, Crash, Join]),
+        Profile::Tenants => (30_000, &[Crash, Stop, Join, Freeze]),
         Profile::Everything => (6_000, &[Crash, Freeze, CutOff, Outage, Jump, Stop, Join]),
     };
     let mut drawn = Vec::new();
@@ -250,7 +258,8 @@ fn errands(profile: Profile, chaos: Duration, dice: &mut StdRng) -> Vec<(Duratio
             (Errand::Direct, 2),
         ],
     };
-    let submissions = [(Errand::Submit, submissions), (Errand::SubmitBatch, 3)];
+    let floods = if profile == Profile::Tenants { 3 } else { 0 };
+    let submissions = [(Errand::Submit, submissions), (Errand::SubmitBatch, 3), (Errand::Flood, floods)];
     let millis = u64::try_from(chaos.as_millis()).unwrap_or(u64::MAX);
     let mut drawn = Vec::new();
     for &(errand, times) in submissions.iter().chain(others) {

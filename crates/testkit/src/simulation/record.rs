@@ -90,7 +90,8 @@ pub enum Call {
     /// To read, among others, the state of these nodes.
     ReadStates(Vec<NodeId>),
     Write(Vec<Target>),
-    Claim,
+    /// To claim jobs, of these sections or of all.
+    Claim(Option<Vec<u32>>),
     /// Any other verb, and the collection it is about.
     Other(&'static str, &'static str),
 }

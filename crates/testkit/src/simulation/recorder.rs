@@ -92,7 +92,8 @@ impl Recorder {
 fn may_hold(filter: &Filter, job: &Job) -> bool {
     match filter {
         Filter::Is("status", status) => status == job.status.as_str(),
-        Filter::Is("priority", priority) => *priority == job.priority,
+        Filter::Is("lane", lane) => job.lane.as_deref() == lane.as_str(),
+        Filter::Absent("lane") => job.lane.is_none(),
         Filter::AtMost("runAt", at) => job.run_at.0 <= *at,
         Filter::AtMost("expiresAt", at) => job.expires_at.is_some_and(|expires| expires.0 <= *at),
         Filter::In("input.type", kinds) => kinds.iter().any(|kind| *kind == job.input.kind),

@@ -164,7 +164,7 @@ impl Teller {
                 });
                 format!("write {}", names.collect::<Vec<_>>().join(", "))
             }
-            Call::Claim => "claim".to_owned(),
+            Call::Claim(_) => "claim".to_owned(),
             Call::Other(verb, what) => format!("{verb} {what}"),
         }
     }

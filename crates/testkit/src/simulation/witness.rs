@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use rota_store::StoreError;
 use rota_store::collection::Collection;
 use rota_store::hints::Changes;
-use rota_store::query::{Page, Query};
+use rota_store::query::{Filter, Page, Query};
 use rota_store::seam::{Claim, Document, Key, Promises, Store, Tally, Write, Written};
 use tokio::task;
 
@@ -59,6 +59,17 @@ impl Witness {
         self.notes.note(What::Answered(caller, heard));
         answered
     }
+}
+
+/// The sections that a claim is about; none if it is about all.
+fn sections(claim: &Claim) -> Option<Vec<u32>> {
+    let filters = claim.from.iter().flat_map(|query| &query.filters);
+    filters.into_iter().find_map(|filter| match filter {
+        Filter::In("section", sections) => {
+            Some(sections.iter().filter_map(|section| section.as_u64()?.try_into().ok()).collect())
+        }
+        _ => None,
+    })
 }
 
 fn target(write: &Write) -> Target {
@@ -113,7 +124,7 @@ impl Store for Witness {
         let ids = |claimed: &Vec<Document>| {
             Answer::Claimed(claimed.iter().map(|document| document.key.id.clone()).collect())
         };
-        self.call(Call::Claim, self.store.claim(claim), ids).await
+        self.call(Call::Claim(sections(&claim)), self.store.claim(claim), ids).await
     }
 
     async fn sequence(&self, name: &'static str, n: u64) -> Result<Range<u64>, StoreError> {

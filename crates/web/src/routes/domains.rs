@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use rota_model::domain::{Domain, DomainDocument};
+use rota_model::domain::{Domain, DomainDocument, DomainSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::extract::{JsonBody, QueryOf};
+use crate::extract::{JsonBody, PathOf, QueryOf};
 use crate::problem::{Kind, Problem};
+use crate::routes::etag;
 use crate::routes::list::{List, PageQuery};
 
 /// The domains in which the caller has a role.
@@ -33,6 +35,10 @@ pub(crate) async fn list(
 #[serde(deny_unknown_fields)]
 pub struct NewDomain {
     pub name: Domain,
+    /// How large its share of the nodes is, where several domains have work; 1 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000)]
+    pub weight: Option<u32>,
 }
 
 /// Makes a domain.
@@ -47,6 +53,39 @@ pub(crate) async fn create(
     JsonBody(new): JsonBody<NewDomain>,
 ) -> Result<(StatusCode, Json<DomainDocument>), Problem> {
     let taken = || Problem::new(Kind::CONFLICT, format!("there is a domain {} already", new.name));
-    let domain = app.accounts.create_domain(new.name.clone()).await?.ok_or_else(taken)?;
+    let settings = DomainSettings { weight: new.weight };
+    let domain = app.accounts.create_domain(new.name.clone(), settings).await?.ok_or_else(taken)?;
     Ok((StatusCode::CREATED, Json(domain)))
+}
+
+/// A domain.
+#[utoipa::path(get, path = "/api/v1/domains/{domain}", tag = "domains", security(("api_key" = ["viewer"])),
+    params(("domain" = Domain, Path)),
+    responses((status = 200, description = "The domain", body = DomainDocument),
+        (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    PathOf(name): PathOf<Domain>,
+) -> Result<impl IntoResponse, Problem> {
+    let domain = app.accounts.domain(&name).await?.ok_or_else(|| Problem::not_found("domain"))?;
+    Ok((etag::of(domain.version), Json(domain.document)))
+}
+
+/// Changes a domain. What is left out goes back to what it is by default.
+#[utoipa::path(put, path = "/api/v1/domains/{domain}", tag = "domains", security(("api_key" = ["installation"])),
+    params(("domain" = Domain, Path)),
+    request_body = DomainSettings,
+    responses((status = 200, description = "As it is now", body = DomainDocument),
+        (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn set(
+    State(app): State<Arc<App>>,
+    PathOf(name): PathOf<Domain>,
+    headers: HeaderMap,
+    JsonBody(settings): JsonBody<DomainSettings>,
+) -> Result<impl IntoResponse, Problem> {
+    let before = app.accounts.domain(&name).await?.ok_or_else(|| Problem::not_found("domain"))?;
+    etag::must_match(&headers, before.version)?;
+    let meanwhile = || Problem::new(Kind::CONFLICT, "the domain was changed at the same moment: look again");
+    let after = app.accounts.set_domain(before, settings).await?.ok_or_else(meanwhile)?;
+    Ok((etag::of(after.version), Json(after.document)))
 }

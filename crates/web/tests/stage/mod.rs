@@ -62,7 +62,7 @@ pub(crate) async fn stage_with(controllable: bool) -> Stage {
     let accounts = Accounts::new(&store, surroundings.clone());
     assert!(accounts.bootstrap(KEY).await.unwrap());
     for name in ["red", "blue"] {
-        accounts.create_domain(name.parse().unwrap()).await.unwrap().unwrap();
+        accounts.create_domain(name.parse().unwrap(), Default::default()).await.unwrap().unwrap();
     }
     let stop = CancellationToken::new();
     let app = Arc::new(App::new(Arc::clone(&node.desk), node.fleet.clone(), accounts, stop.clone()));

@@ -154,7 +154,7 @@ impl Twins {
         while query.collection != &JOBS {
             query = wishes.question(false);
         }
-        query.hidden_before = None;
+        (query.hidden_before, query.firsts) = (None, false);
         let max = 1 + wishes.below(4);
         let token = ("claimToken", token(wishes.below(200).try_into().unwrap()));
         let mut set = wishes.fields(&JOBS);

@@ -31,6 +31,7 @@ pub(super) fn collections() -> [(&'static Collection, &'static [&'static [&'stat
             &[
                 &["jobNumber"],
                 &["priority", "runAt"],
+                &["lane", "runAt", "jobNumber"],
                 &["domain", "metadata.createdAt", "jobNumber"],
                 &["owner"],
             ],
@@ -173,6 +174,9 @@ impl Wishes {
         }
         if words && !collection.text.is_empty() && self.chance(15) {
             query.filters.push(Filter::Text(self.one_of(&WORDS).to_owned()));
+        } else if !fields.is_empty() && query.hidden_before.is_none() && self.chance(20) {
+            query.order.descending = false;
+            query.firsts = true;
         }
         query
     }

@@ -69,7 +69,7 @@ fn listening(story: &Story<'_>, life: Life) -> BTreeSet<Task> {
         let is_about_states = match call.call {
             Call::ReadStates(_) | Call::Other(_, "state") => true,
             Call::Write(targets) => targets.iter().all(|target| target.collection == "state"),
-            Call::Claim | Call::Other(..) => false,
+            Call::Claim(_) | Call::Other(..) => false,
         };
         let tasks = if is_about_states { &mut about_states } else { &mut about_others };
         tasks.insert(call.task);

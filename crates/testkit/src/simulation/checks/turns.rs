@@ -1,0 +1,88 @@
+//! That nobody is passed over: where several tenants have due work, each has its turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rota_model::domain::Domain;
+use rota_model::job::{Job, JobStatus};
+
+use super::Finding;
+use crate::faults::caller::Caller;
+use crate::simulation::record::{Call, Kind, Life};
+use crate::simulation::story::{JobStep, Story};
+use crate::simulation::trace::name;
+
+/// After so long everybody has seen what waits, if the store shows it: looks may be slow, and are made once a second.
+const SEEN: Duration = Duration::from_secs(8);
+/// So many claims in a row may go to others: more than there are tenants.
+const IN_A_ROW: usize = 6;
+
+/// A claim that brought something.
+struct Brought<'a> {
+    sent: Duration,
+    landed: Duration,
+    sections: Option<&'a [u32]>,
+    domains: BTreeSet<&'a Domain>,
+}
+
+/// The claims of each process, in the order in which they took effect.
+fn brought<'a>(story: &Story<'a>) -> BTreeMap<Life, Vec<Brought<'a>>> {
+    let mut claims: BTreeMap<Caller, Brought<'a>> = BTreeMap::new();
+    for step in story.jobs.values().flatten().filter(|step| step.kind != Kind::Created) {
+        let Some((claimed, caller)) = step.claim().zip(step.caller) else { continue };
+        let Some(call) = story.calls.get(&caller) else { continue };
+        let Call::Claim(sections) = call.call else { continue };
+        let claim = claims.entry(caller).or_insert(Brought {
+            sent: call.sent,
+            landed: step.at,
+            sections: sections.as_deref(),
+            domains: BTreeSet::new(),
+        });
+        claim.domains.insert(&claimed.domain);
+    }
+    let mut by_life: BTreeMap<Life, Vec<Brought<'a>>> = BTreeMap::new();
+    for (caller, claim) in claims {
+        by_life.entry(caller.life).or_default().push(claim);
+    }
+    by_life.values_mut().for_each(|claims| claims.sort_by_key(|claim| claim.landed));
+    by_life
+}
+
+/// How long a job waited, due from the beginning by any clock, until something became of it.
+fn waited<'a>(story: &Story<'a>, steps: &[JobStep<'a>]) -> Option<(&'a Job, Duration, Duration)> {
+    let (first, rest) = steps.split_first()?;
+    let job = first.after.filter(|job| job.status == JobStatus::Queued)?;
+    let is_due = job.run_at <= job.metadata.created_at && job.expires_at.is_none();
+    let until = rest.first().map_or(story.end, |step| step.at);
+    is_due.then_some((job, first.at, until))
+}
+
+/// While a job waits that a process could have seen and may run, its claims do not all go to other tenants.
+pub fn nobody_is_passed_over(story: &Story<'_>) -> Vec<Finding> {
+    let brought = brought(story);
+    let mut found = Vec::new();
+    for (job, since, until) in story.jobs.values().filter_map(|steps| waited(story, steps)) {
+        let seen = since + SEEN + story.circumstances.lag;
+        for (life, claims) in &brought {
+            let Some(lived) = story.lives.get(life) else { continue };
+            let is_right = lived.off_by_ms.iter().all(|(_, off_by_ms)| *off_by_ms == 0);
+            if !is_right || !lived.types.contains(&job.input.kind) {
+                continue;
+            }
+            let mut in_a_row = 0;
+            for claim in claims.iter().filter(|claim| seen <= claim.sent && claim.landed < until) {
+                let could = claim.sections.is_none_or(|sections| sections.contains(&job.section));
+                in_a_row =
+                    if claim.domains.contains(&job.domain) { 0 } else { in_a_row + usize::from(could) };
+                if in_a_row == IN_A_ROW {
+                    let (job, node) = (name(story, job.job_id), &lived.name);
+                    found.push((
+                        claim.landed,
+                        format!("{node} passes {job} over again and again, for others"),
+                    ));
+                }
+            }
+        }
+    }
+    found
+}
