@@ -31,6 +31,40 @@ async fn a_job_is_answered_as_it_is_stored_and_can_be_waited_for() {
 }
 
 #[tokio::test]
+async fn a_domain_has_a_weight_that_can_be_set() {
+    let stage = stage().await;
+    let made = stage.post("/api/v1/domains", json!({"name": "heavy", "weight": 3})).await;
+    assert_eq!((made.status.as_u16(), &made.body["weight"]), (201, &json!(3)), "{}", made.body);
+    let path = "/api/v1/domains/heavy";
+    let seen = stage.get(path).await;
+    assert_eq!(seen.body, made.body);
+    for (status, body) in [
+        (422, json!({"weight": 0})),
+        (422, json!({"weight": 1_001})),
+        (422, json!({"weight": "much"})),
+        (422, json!({"wait": 3})),
+        (200, json!({"weight": 1_000})),
+        (200, json!({})),
+    ] {
+        let answer = stage.call("PUT", path, Some(KEY), Some(body.clone())).await;
+        assert_eq!(answer.status, status, "{body}: {}", answer.body);
+    }
+    let unset = stage.get(path).await;
+    assert_eq!((&unset.body["weight"], &unset.body["created"]), (&json!(null), &made.body["created"]));
+    assert_ne!(unset.headers[header::ETAG], seen.headers[header::ETAG]);
+    let stale = Request::put(path)
+        .header(header::AUTHORIZATION, format!("Bearer {KEY}"))
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::IF_MATCH, &seen.headers[header::ETAG])
+        .body(Body::from(r#"{"weight": 7}"#))
+        .unwrap();
+    assert_eq!(stage.send(stale).await.status, 412);
+    let refused = stage.post("/api/v1/domains", json!({"name": "odd", "weight": 0})).await;
+    assert_eq!((refused.status.as_u16(), &refused.body["errors"][0]["pointer"]), (422, &json!("/weight")));
+    assert_eq!(stage.get("/api/v1/domains/odd").await.status, 404);
+}
+
+#[tokio::test]
 async fn paths_and_queries_that_make_no_sense_are_told_so() {
     let stage = stage().await;
     for (status, path) in [
