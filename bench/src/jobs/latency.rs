@@ -71,11 +71,11 @@ pub(super) async fn over_http(stage: &Stage, samples: usize) -> Vec<Measurement>
     percentiles("over HTTP, submit to handler start", &mut spans)
 }
 
-fn millis(from: Instant, to: Instant) -> f64 {
+pub(super) fn millis(from: Instant, to: Instant) -> f64 {
     to.duration_since(from).as_secs_f64() * 1_000.0
 }
 
-fn percentiles(case: &str, samples: &mut [f64]) -> Vec<Measurement> {
+pub(super) fn percentiles(case: &str, samples: &mut [f64]) -> Vec<Measurement> {
     let shares = [("p50", 0.5), ("p99", 0.99)];
     let measure = |(name, share): (&str, f64)| Measurement {
         bench: "jobs",

@@ -39,7 +39,7 @@ pub(super) struct Stage {
     pub(super) started: Mutex<UnboundedReceiver<Instant>>,
     fleet: Fleet,
     id: NodeId,
-    jobs: Jobs,
+    pub(super) jobs: Jobs,
     _folder: tempfile::TempDir,
 }
 
@@ -126,20 +126,27 @@ pub(super) fn options() -> NodeOptions {
 
 /// Stores jobs that ended long ago.
 async fn finished(jobs: &Jobs, count: usize) {
-    let node = NodeId::derived(&["long ago"]);
-    let job = |nth: usize| -> Job {
-        let number = nth as u64 + 1;
-        let place = Place {
-            domain: Domain::default(),
-            job_id: JobId::rising(BEGINNING, &nth.to_be_bytes().repeat(2)[..10].try_into().unwrap()),
-            job_number: number,
-            sections: 64,
-            accepted_by: node,
-        };
+    fill(jobs, &Domain::default(), count, |place| {
         let mut job = noop().into_job(place, BEGINNING);
         (job.status, job.epoch, job.started_at) = (JobStatus::Successful, 1, Some(BEGINNING));
         job.finished_at = Some(BEGINNING);
         job
+    })
+    .await;
+}
+
+/// Stores many jobs of a domain, past the desk.
+pub(super) async fn fill(jobs: &Jobs, domain: &Domain, count: usize, make: impl Fn(Place) -> Job) {
+    let node = NodeId::derived(&["long ago"]);
+    let job = |nth: usize| -> Job {
+        let number = nth as u64 + 1;
+        make(Place {
+            domain: domain.clone(),
+            job_id: JobId::rising(BEGINNING, &nth.to_be_bytes().repeat(2)[..10].try_into().unwrap()),
+            job_number: number,
+            sections: 64,
+            accepted_by: node,
+        })
     };
     for begin in (0..count).step_by(10_000) {
         let end = (begin + 10_000).min(count);

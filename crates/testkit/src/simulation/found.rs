@@ -3,7 +3,7 @@
 
 use rota_engine::flaws::Flaw;
 
-pub const FOUND: [(Flaw, u64, &str); 23] = [
+pub const FOUND: [(Flaw, u64, &str); 24] = [
     (Flaw::LostClaimForgotten, 2, "no_claim_is_orphaned"),
     (Flaw::DeadSearchedOnce, 2, "no_claim_is_orphaned"),
     (Flaw::LeaseByWallClock, 11, "nothing_begins_without_a_lease"),
