@@ -7,7 +7,9 @@
 //! - [`hands`]: what the node has in hand, and how many more it can take
 //! - [`seat`]: a job that is stored as already claimed
 //! - [`run`]: one job, from its claim to its settling
+//! - [`said`]: what a handler says meanwhile
 //! - [`settle`]: writing what came of it
+//! - [`telling`]: what of all this is worth a line in the log
 //! - [`recovery`]: jobs whose holder is gone, and those that are ours no more
 
 mod brake;
@@ -15,8 +17,10 @@ mod hands;
 mod pace;
 mod recovery;
 mod run;
+mod said;
 mod seat;
 mod settle;
+mod telling;
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -120,9 +124,7 @@ impl Processor {
             let next = match self.step(&mut short_since).await {
                 Ok(next) => next,
                 Err(error) => {
-                    if let Some(kept_back) = complaint.is_due() {
-                        tracing::warn!(%error, kept_back, "cannot claim jobs; trying again");
-                    }
+                    self.journal().complain(&mut complaint, "cannot claim jobs; trying again", error);
                     Next::After(STORE_PAUSE)
                 }
             };

@@ -65,7 +65,7 @@ pub(crate) async fn stage_with(controllable: bool) -> Stage {
         accounts.create_domain(name.parse().unwrap()).await.unwrap().unwrap();
     }
     let stop = CancellationToken::new();
-    let app = Arc::new(App::new(Arc::clone(&node.desk), node.fleet.clone(), accounts, stop.clone()));
+    let app = Arc::new(App::new(&node, accounts, stop.clone()));
     tokio::spawn(node.run(stop.clone()));
     Stage { router: router(Arc::clone(&app)), app, surroundings, stop }
 }
