@@ -14,6 +14,7 @@ use rota_model::domain::Domain;
 use rota_model::ids::{JobId, NodeId};
 use rota_model::job::submission::Place;
 use rota_model::job::{Job, JobStatus};
+use rota_model::log::Level;
 use rota_model::node::NodeRole;
 use rota_store::jobs::Jobs;
 use rota_store::{Store, settings};
