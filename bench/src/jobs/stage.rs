@@ -73,8 +73,7 @@ impl Stage {
         let id = options.id;
         // As `rota up` has it.
         let heard = surroundings.clone().heard_by(Journal::new(id, Level::Info, &surroundings));
-        let joined =
-            Node::join(Arc::clone(&store), &settings, options, Arc::new(types), heard).await;
+        let joined = Node::join(Arc::clone(&store), &settings, options, Arc::new(types), heard).await;
         let node = joined.unwrap();
         let accounts = Accounts::new(&store, surroundings);
         accounts.bootstrap(KEY).await.unwrap();

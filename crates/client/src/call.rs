@@ -78,7 +78,8 @@ impl<'a> Call<'a> {
     pub(crate) async fn stream(self) -> Result<Response, Error> {
         let address = self.address;
         let begun = timeout(ANSWER_TIMEOUT, self.request.send()).await;
-        let silent = |_| Error::Unreachable { url: address.to_string(), why: "no answer came in time".to_owned() };
+        let silent =
+            |_| Error::Unreachable { url: address.to_string(), why: "no answer came in time".to_owned() };
         let response = begun.map_err(silent)?.map_err(|error| unreachable(address, &error))?;
         let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
         match (response.status(), is_stream) {

@@ -99,7 +99,11 @@ impl Journal {
             None => {}
             Some(0) => self.tell_with(Level::Warn, title, error),
             Some(kept_back) => {
-                self.tell_with(Level::Warn, title, format!("{error} ({kept_back} times more since it was told)"));
+                self.tell_with(
+                    Level::Warn,
+                    title,
+                    format!("{error} ({kept_back} times more since it was told)"),
+                );
             }
         }
     }

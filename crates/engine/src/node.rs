@@ -239,7 +239,8 @@ impl Scribe {
 
 fn tell_of_joining(surroundings: &Surroundings, options: &NodeOptions, wanted: Option<NodeWish>) {
     let NodeOptions { name, version, capacity, .. } = options;
-    let rests = if wanted.is_some() { "; it is paused, and begins nothing new until it is resumed" } else { "" };
+    let rests =
+        if wanted.is_some() { "; it is paused, and begins nothing new until it is resumed" } else { "" };
     let detail = format!("{name}, version {version}, runs {capacity} jobs at once{rests}");
     surroundings.journal().tell_with(Level::Info, "this node joined the fleet", detail);
 }
@@ -292,7 +293,9 @@ impl Life {
         let title = match wanted {
             None => "this node works again",
             Some(NodeWish::Pause) => "this node is paused: it begins nothing new",
-            Some(NodeWish::Drain) => "this node is drained: it begins nothing new, and gives back what it does not finish",
+            Some(NodeWish::Drain) => {
+                "this node is drained: it begins nothing new, and gives back what it does not finish"
+            }
         };
         self.surroundings.journal().tell(Level::Info, title);
         self.processor.set_rests(!self.works || wanted.is_some());

@@ -178,7 +178,8 @@ async fn a_job_whose_node_is_gone_says_so_and_so_do_both_nodes() {
     cut.0.store(false, Ordering::Relaxed);
     sleep(Duration::from_secs(20)).await;
     let said = all(&stage, &of_node(gone.id)).await;
-    for expected in ["the heartbeat was not recorded", "what ran here was stopped", "took this node for dead"] {
+    for expected in ["the heartbeat was not recorded", "what ran here was stopped", "took this node for dead"]
+    {
         assert!(titles(&said).iter().any(|title| title.contains(expected)), "{expected}: {said:?}");
     }
     stays.stop().await;
@@ -252,7 +253,8 @@ async fn a_line_of_a_mebibyte_and_a_binary_one_are_cut_and_marked_and_harm_nothi
     let stage = Stage::new().heard();
     let node = stage.up("one").await;
     let long = node.submit(act(json!({"say": "0123456789abcdef", "times": 65_536}))).await;
-    let binary = node.submit(act(json!({"say": "\u{1}\u{1b}[2J\u{7f}\u{fffd}é\r\nmore\u{9b}", "lines": 1}))).await;
+    let binary =
+        node.submit(act(json!({"say": "\u{1}\u{1b}[2J\u{7f}\u{fffd}é\r\nmore\u{9b}", "lines": 1}))).await;
     for id in [long, binary] {
         assert_eq!(node.ended(id).await.status, JobStatus::Successful);
     }

@@ -28,8 +28,18 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const MAX_GRACE: Duration = Duration::from_secs(60 * 60);
 /// What is lost with the power must stay little, and a disk cannot be asked more often than it answers.
 const WITHIN: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
-const KEYS: [&str; 10] =
-    ["data", "listen", "name", "capacity", "node_control", "grace", "durability", "log_level", "http", "exec"];
+const KEYS: [&str; 10] = [
+    "data",
+    "listen",
+    "name",
+    "capacity",
+    "node_control",
+    "grace",
+    "durability",
+    "log_level",
+    "http",
+    "exec",
+];
 /// Keys that are tables, with the keys of those.
 const TABLES: [(&str, &[&str]); 2] = [("http", &HTTP_KEYS), ("exec", &EXEC_KEYS)];
 /// What the environment may say to any command of this program.
@@ -300,13 +310,18 @@ mod tests {
     fn how_a_node_lives_and_ends_can_be_said() {
         let config = read(UpArgs::default()).unwrap();
         assert_eq!((config.node_control, config.grace), (true, Duration::from_secs(5)));
-        assert_eq!(config.durability, Durability::OnDisk);
+        assert_eq!((config.durability, config.log_level), (Durability::OnDisk, Level::Info));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rota.toml");
-        std::fs::write(&path, "node_control = false\ngrace = \"0s\"\ndurability = \"50ms\"\n").unwrap();
+        std::fs::write(
+            &path,
+            "node_control = false\ngrace = \"0s\"\ndurability = \"50ms\"\nlog_level = \"WARN\"\n",
+        )
+        .unwrap();
         let config = read(UpArgs { config: Some(path), ..UpArgs::default() }).unwrap();
         assert_eq!((config.node_control, config.grace), (false, Duration::ZERO));
         assert_eq!(config.durability, Durability::Within(Duration::from_millis(50)));
+        assert_eq!(config.log_level, Level::Warn);
         for text in ["", "5", "2h", "long"] {
             assert!(read(UpArgs { grace: Some(text.to_owned()), ..UpArgs::default() }).is_err(), "{text}");
         }

@@ -91,7 +91,8 @@ impl Logs {
         for some in ids.chunks(MAX_KEYS) {
             let keys = some.iter().map(|id| Key::new(&LOGS, id)).collect();
             let found = self.logs.store().read(keys).await?.into_iter().flatten();
-            let matching = found.filter(|document| filters.iter().all(|one| one.holds(&LOGS, &document.body)));
+            let matching =
+                found.filter(|document| filters.iter().all(|one| one.holds(&LOGS, &document.body)));
             // What cannot be understood is told by whoever searches for it.
             lines.extend(matching.filter_map(|document| decode(document).ok()).filter_map(line));
         }

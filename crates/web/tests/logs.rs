@@ -47,11 +47,17 @@ async fn lines_are_found_by_each_filter() {
     let logs = "/api/v1/domains/red/logs";
     let first = stage.get(&format!("{logs}?job={id}&limit=1")).await.body;
     let line = &first["items"][0];
-    assert_eq!((&line["title"], &line["level"], &line["jobId"]), (&json!("disk full"), &json!("ERROR"), &json!(id)));
+    assert_eq!(
+        (&line["title"], &line["level"], &line["jobId"]),
+        (&json!("disk full"), &json!("ERROR"), &json!(id))
+    );
     assert_eq!((&line["domain"], &line["origin"]), (&json!("red"), &json!(NodeId::derived(&["n"]))));
     assert!(line["logId"].is_string() && line["metadata"]["createdAt"].is_i64());
     let next = first["next"].as_str().unwrap();
-    assert_eq!(titles(&stage, &format!("{logs}?job={id}&cursor={next}")).await, ["disk almost full", "began well"]);
+    assert_eq!(
+        titles(&stage, &format!("{logs}?job={id}&cursor={next}")).await,
+        ["disk almost full", "began well"]
+    );
 
     let all = ["another job", "disk full", "disk almost full", "began well"];
     assert_eq!(titles(&stage, logs).await, all);
@@ -185,7 +191,10 @@ async fn a_listener_is_cut_off_with_its_key() {
     talk(&stage, "red", json!([["INFO", "secret"]])).await;
     let to_its_end = async {
         while let Some(chunk) = stream.next().await {
-            assert!(!String::from_utf8_lossy(&chunk.unwrap()).contains("secret"), "it tells what it must not");
+            assert!(
+                !String::from_utf8_lossy(&chunk.unwrap()).contains("secret"),
+                "it tells what it must not"
+            );
         }
     };
     tokio::time::timeout(Duration::from_secs(20), to_its_end).await.expect("it ends");
@@ -198,7 +207,8 @@ async fn a_slow_listener_holds_nothing_up_and_misses_nothing() {
     let mut stream = listen(&stage, "/api/v1/domains/red/logs?follow=true&after=0", KEY, None).await;
     assert!(stream.next().await.is_some());
     for round in 0..4 {
-        let lines: Vec<Value> = (0..700).map(|nth| json!(["INFO", format!("{}", round * 700 + nth)])).collect();
+        let lines: Vec<Value> =
+            (0..700).map(|nth| json!(["INFO", format!("{}", round * 700 + nth)])).collect();
         let job = json!({"jobName": "t", "input": {"type": "talk", "payload": {"lines": lines}}});
         let job = stage.post("/api/v1/domains/red/jobs", job).await.body;
         let path = format!("/api/v1/domains/red/jobs/{}?wait=20s", job["jobId"].as_str().unwrap());

@@ -4,8 +4,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use reqwest::header::HeaderValue;
 use reqwest::Response;
+use reqwest::header::HeaderValue;
 use rota_model::domain::Domain;
 use rota_model::ids::LogId;
 use rota_model::log::LogLine;

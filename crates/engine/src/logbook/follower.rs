@@ -136,7 +136,8 @@ impl Follower {
                 let found = answered("read the log", self.logs.pick(&self.filter, &[id])).await?.pop();
                 let at = found.as_ref().map_or_else(|| instant_of(id), |line| line.log.metadata.created_at);
                 // Of a line that is not there, only the instant is known.
-                let from = if found.is_some() { earlier(at, LATE) } else { earlier(at, Duration::from_millis(1)) };
+                let from =
+                    if found.is_some() { earlier(at, LATE) } else { earlier(at, Duration::from_millis(1)) };
                 self.seen.add(at, id);
                 self.look = Some(Look { began: now, from, cursor: None, behind: found });
                 Ok(Vec::new())

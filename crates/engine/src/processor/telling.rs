@@ -49,10 +49,13 @@ impl Processor {
     /// An attempt was stopped of which nothing more is written.
     pub(super) fn tell_of_stop(&self, job: &Job, why: Stop) {
         let (level, title) = match why {
-            Stop::NotOurs => (Level::Info, "its handler was stopped: it was cancelled, or runs elsewhere by now"),
-            Stop::LeaseOver => {
-                (Level::Warn, "its handler was stopped: its node cannot be sure any more that the job is its own")
+            Stop::NotOurs => {
+                (Level::Info, "its handler was stopped: it was cancelled, or runs elsewhere by now")
             }
+            Stop::LeaseOver => (
+                Level::Warn,
+                "its handler was stopped: its node cannot be sure any more that the job is its own",
+            ),
             Stop::Release => return,
         };
         if self.journal().is_on() {
@@ -84,6 +87,10 @@ impl Processor {
 
 /// Why the last attempt failed: the result says it of a job that has ended, the history of one that is tried again.
 fn why(job: &Job) -> Option<String> {
-    let result = if job.status.is_terminal() { Some(&job.result) } else { job.history.last().map(|last| &last.result) };
+    let result = if job.status.is_terminal() {
+        Some(&job.result)
+    } else {
+        job.history.last().map(|last| &last.result)
+    };
     result?.get("error")?.as_str().map(str::to_owned)
 }

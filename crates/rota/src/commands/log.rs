@@ -144,7 +144,9 @@ async fn list(context: &Context, args: ListArgs) -> Result<(), Failure> {
         if !all {
             print(context, &page)?;
             if let Some(next) = &page.next {
-                output::warn(&format!("There are more: --cursor {next} shows the next page, --all every line."));
+                output::warn(&format!(
+                    "There are more: --cursor {next} shows the next page, --all every line."
+                ));
             }
             return Ok(());
         }

@@ -89,6 +89,7 @@ impl LogsQuery {
 fn last_event(headers: &HeaderMap) -> Result<Option<LogId>, Invalid> {
     let Some(id) = headers.get("last-event-id").filter(|id| !id.is_empty()) else { return Ok(None) };
     let read = id.to_str().ok().and_then(|id| id.parse().ok());
-    let refused = || Invalid::one("", "the header Last-Event-ID must be the id of a line, as the stream gave it");
+    let refused =
+        || Invalid::one("", "the header Last-Event-ID must be the id of a line, as the stream gave it");
     read.map(Some).ok_or_else(refused)
 }
