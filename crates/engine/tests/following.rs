@@ -31,7 +31,8 @@ impl Voice {
 
     async fn say(&mut self, at: UnixMillis, title: &str) -> LogId {
         self.nth += 1;
-        let id = LogId::rising(at, &[self.nth, 0, 0, 0, 0, 0, 0, 0, 0, self.name.len() as u8]);
+        let id =
+            LogId::rising(at, &[self.nth, 0, 0, 0, 0, 0, 0, 0, 0, u8::try_from(self.name.len()).unwrap()]);
         let log = Log::new(Level::Info, title, NodeId::derived(&[self.name]), at);
         self.logs.append(vec![(id, log)]).await.unwrap();
         id

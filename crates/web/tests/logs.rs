@@ -1,5 +1,11 @@
 //! The log over HTTP: each filter, who sees what, and following it.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a surprise is a failure of the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a surprise is a failure of the test"
+)]
 
 mod stage;
 

@@ -206,5 +206,5 @@ async fn end_of(client: &Client, domain: &Domain, job: Option<JobId>) -> Result<
 }
 
 fn show(context: &Context, line: &LogLine) -> Result<(), Failure> {
-    context.out.line(line, |line, colour| view::line(line, colour))
+    context.out.line(line, view::line)
 }

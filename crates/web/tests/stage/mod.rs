@@ -82,7 +82,7 @@ struct Talker;
 #[async_trait]
 impl Handler for Talker {
     async fn run(&self, job: Context) -> Result<Map<String, Value>, HandlerError> {
-        for line in job.payload["lines"].as_array().unwrap() {
+        for line in job.payload.get("lines").and_then(Value::as_array).unwrap() {
             job.log(line[0].as_str().unwrap().parse().unwrap(), line[1].as_str().unwrap());
         }
         Ok(Map::new())
