@@ -63,7 +63,10 @@ pub(crate) fn level() -> impl TypedValueParser<Value = Level> {
 
 /// An instant, or how long ago: `10m`.
 pub(crate) fn since(text: &str) -> Result<Since, String> {
-    if let Ok(span) = span(text) {
+    // Elsewhere a plus leads ahead: here it would mean the contrary.
+    if let Ok(span) = span(text)
+        && !text.starts_with('+')
+    {
         return Ok(Since::Ago(span));
     }
     instant(text).map(Since::At).map_err(|refused| format!("{refused}; or 10m for ten minutes ago"))
