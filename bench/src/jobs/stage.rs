@@ -7,12 +7,14 @@ use async_trait::async_trait;
 use rota_engine::desk::JobDesk;
 use rota_engine::fleet::Fleet;
 use rota_engine::handler::{Context, Handler, HandlerError};
+use rota_engine::journal::Journal;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::types::JobTypes;
 use rota_model::domain::Domain;
 use rota_model::ids::{JobId, NodeId};
 use rota_model::job::submission::Place;
 use rota_model::job::{Job, JobStatus};
+use rota_model::log::Level;
 use rota_model::node::NodeRole;
 use rota_store::jobs::Jobs;
 use rota_store::{Store, settings};
@@ -69,13 +71,14 @@ impl Stage {
         types.add("stamp", &json!({}), Arc::new(Stamp(stamp))).unwrap();
         let options = options();
         let id = options.id;
-        let joined =
-            Node::join(Arc::clone(&store), &settings, options, Arc::new(types), surroundings.clone()).await;
+        // As `rota up` has it.
+        let heard = surroundings.clone().heard_by(Journal::new(id, Level::Info, &surroundings));
+        let joined = Node::join(Arc::clone(&store), &settings, options, Arc::new(types), heard).await;
         let node = joined.unwrap();
         let accounts = Accounts::new(&store, surroundings);
         accounts.bootstrap(KEY).await.unwrap();
         let (desk, fleet) = (Arc::clone(&node.desk), node.fleet.clone());
-        let app = App::new(Arc::clone(&desk), fleet.clone(), accounts, CancellationToken::new());
+        let app = App::new(&node, accounts, CancellationToken::new());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(rota_web::server::serve(listener, Arc::new(app)));

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use reqwest::header::{ETAG, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{RequestBuilder, StatusCode};
+use reqwest::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use crate::address::Address;
 use crate::error::{Error, Problem, causes};
@@ -73,24 +74,58 @@ impl<'a> Call<'a> {
         self.answer().await.map(drop)
     }
 
+    /// What is answered bit by bit, if it was a success; its body is still to be read.
+    pub(crate) async fn stream(self) -> Result<Response, Error> {
+        let address = self.address;
+        let begun = timeout(ANSWER_TIMEOUT, self.request.send()).await;
+        let silent =
+            |_| Error::Unreachable { url: address.to_string(), why: "no answer came in time".to_owned() };
+        let response = begun.map_err(silent)?.map_err(|error| unreachable(address, &error))?;
+        let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
+        match (response.status(), is_stream) {
+            (status, true) if status.is_success() => Ok(response),
+            (status, _) if status.is_success() => {
+                let why = "it did not answer with a stream of events".to_owned();
+                Err(Error::Unreadable { url: address.to_string(), why })
+            }
+            _ => Err(Self::refusal(address, response).await),
+        }
+    }
+
     /// What came back, if it was a success.
     async fn answer(self) -> Result<Answer, Error> {
-        let unreachable =
-            |error: reqwest::Error| Error::Unreachable { url: self.address.to_string(), why: causes(&error) };
-        let response = self.request.send().await.map_err(unreachable)?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let body = response.bytes().await.map_err(unreachable)?.into();
-        if status.is_success() {
-            return Ok(Answer { status, headers, body });
-        }
-        if status.is_redirection() {
-            let place =
-                headers.get(LOCATION).and_then(|place| place.to_str().ok()).unwrap_or("another place");
-            let why = format!("it leads on to {place}, which may be the address to use");
-            return Err(Error::Unreadable { url: self.address.to_string(), why });
-        }
-        Err(Error::Problem(Box::new(Problem::read(status.as_u16(), &body))))
+        let address = self.address;
+        let response = self.request.send().await.map_err(|error| unreachable(address, &error))?;
+        Self::judge(address, response).await
     }
+
+    async fn judge(address: &Address, response: Response) -> Result<Answer, Error> {
+        if !response.status().is_success() {
+            return Err(Self::refusal(address, response).await);
+        }
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.bytes().await.map_err(|error| unreachable(address, &error))?.into();
+        Ok(Answer { status, headers, body })
+    }
+
+    /// Why an answer is no success.
+    async fn refusal(address: &Address, response: Response) -> Error {
+        let status = response.status();
+        if status.is_redirection() {
+            let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+            let place = place.unwrap_or("another place");
+            let why = format!("it leads on to {place}, which may be the address to use");
+            return Error::Unreadable { url: address.to_string(), why };
+        }
+        match response.bytes().await {
+            Ok(body) => Error::Problem(Box::new(Problem::read(status.as_u16(), &body))),
+            Err(error) => unreachable(address, &error),
+        }
+    }
+}
+
+fn unreachable(address: &Address, error: &reqwest::Error) -> Error {
+    Error::Unreachable { url: address.to_string(), why: causes(error) }
 }
 
 struct Answer {

@@ -1,7 +1,7 @@
 //! A typed client of Rota's HTTP interface, for the command line and for programs.
 //!
 //! - [`Client`]: where Rota is and who asks; one method per route
-//! - [`jobs`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`]: the routes, each with what it sends and gets
+//! - [`jobs`], [`logs`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`]: the routes, each with what it sends and gets
 //! - [`page`]: lists that come in pages
 //! - [`error`]: why a call gave no answer; a refusal of Rota is told apart from Rota being out of reach
 //!
@@ -34,6 +34,7 @@ pub mod domains;
 pub mod error;
 pub mod jobs;
 pub mod keys;
+pub mod logs;
 pub mod nodes;
 pub mod page;
 pub mod session;
@@ -49,4 +50,6 @@ pub use jobs::batch::Accepted;
 pub use jobs::changes::Deleted;
 pub use jobs::{JobFilter, Submitted};
 pub use keys::CreatedKey;
+pub use logs::LogFilter;
+pub use logs::tail::Tail;
 pub use page::Page;

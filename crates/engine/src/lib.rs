@@ -7,6 +7,7 @@
 //! - [`desk`]: where jobs are submitted, looked up, waited for and changed
 //! - [`processor`]: claims due jobs, runs their handlers, settles what came of it
 //! - [`handler`], [`handlers`], [`types`]: what a job type does and which payloads it takes
+//! - [`journal`], [`logbook`]: what nodes and handlers say, and how it is read and followed
 //! - [`maintenance`]: what has to be done now and then
 //! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
 //! - [`flaws`]: how an engine can be wrong, for testing the tests
@@ -18,7 +19,9 @@ pub mod flaws;
 pub mod fleet;
 pub mod handler;
 pub mod handlers;
+pub mod journal;
 pub mod lease;
+pub mod logbook;
 mod maintenance;
 pub mod membership;
 pub mod node;

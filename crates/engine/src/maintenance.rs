@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rota_model::ids::NodeId;
+use rota_model::log::Level;
 use rota_model::node::{NodeRole, NodeState, NodeStatus};
 use rota_model::time::UnixMillis;
 use rota_model::unique_key::UniqueKey;
-use rota_store::collection::JOBS;
+use rota_store::collection::{JOBS, LOGS};
 use rota_store::cursor::Cursor;
 use rota_store::jobs::Jobs;
 use rota_store::nodes::Nodes;
@@ -86,8 +87,21 @@ impl Maintenance {
             self.clear_keys().await?;
             self.clear_nodes().await?;
             self.tell_of_the_unwanted().await?;
+            self.clear_logs().await?;
         }
         self.purge().await
+    }
+
+    /// Log lines that are older than they are kept, where lines are kept at all.
+    async fn clear_logs(&self) -> Result<(), StoreError> {
+        for _ in 0..MAX_SLICES {
+            if !self.surroundings.journal().is_on()
+                || sweep::delete_expired(&*self.store, &LOGS, self.steady_now(), SLICE).await? == 0
+            {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Some slices of what was deleted long ago; what is left is for the next tick.
@@ -128,7 +142,8 @@ impl Maintenance {
         let run: BTreeSet<&str> = part.flat_map(|node| &node.document.types).map(String::as_str).collect();
         for (kind, jobs) in self.jobs.waiting().await? {
             if !run.contains(kind.as_str()) {
-                tracing::warn!(%kind, jobs, "jobs wait, and no node at work runs their type");
+                let title = "jobs wait, and no node at work runs their type";
+                self.surroundings.journal().tell_with(Level::Warn, title, format!("{jobs} of type {kind}"));
             }
         }
         Ok(())

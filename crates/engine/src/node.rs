@@ -19,20 +19,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rota_model::ids::NodeId;
+use rota_model::log::Level;
 use rota_model::node::{NodeRole, NodeWish};
 use rota_model::settings::Settings;
 use rota_store::domains::Domains;
 use rota_store::jobs::Jobs;
+use rota_store::logs::Logs;
 use rota_store::nodes::Nodes;
 use rota_store::unique_keys::UniqueKeys;
 use rota_store::{Store, StoreError};
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::desk::{self, JobDesk};
 use crate::fleet::Fleet;
 use crate::lease::Lease;
+use crate::logbook::Logbook;
 use crate::maintenance::Maintenance;
 use crate::membership::{Card, Doing, Membership, Place};
 use crate::processor::{self, Processor};
@@ -62,10 +66,12 @@ pub struct NodeOptions {
 pub struct Node {
     pub desk: Arc<JobDesk>,
     pub fleet: Fleet,
+    pub logbook: Logbook,
     membership: Membership,
     life: Arc<Life>,
     maintenance: Maintenance,
     watching: Watching,
+    logs: Logs,
 }
 
 /// What the tasks of a node share.
@@ -115,6 +121,7 @@ impl Node {
         let membership =
             Membership::join(nodes.clone(), card, surroundings.clone(), Arc::clone(&lease), exclusive)
                 .await?;
+        tell_of_joining(&surroundings, &options, membership.wanted());
         let waiters = Waiters::default();
         let processor = Arc::new(Processor::new(processor::Parts {
             jobs: jobs.clone(),
@@ -140,10 +147,10 @@ impl Node {
             processor: Arc::clone(&processor),
         });
         let taken = processor.recover(&nodes, exclusive).await?;
-        if taken > 0 {
-            tracing::info!(taken, "jobs whose holder is gone were queued again");
-        }
+        tell_of_taken(&surroundings, taken);
         let fleet = Fleet::new(nodes.clone(), surroundings.clone(), options.id);
+        let logbook = Logbook::new(Arc::clone(&store), surroundings.clone());
+        let logs = Logs::new(Arc::clone(&store));
         let maintenance = Maintenance::new(store, surroundings.clone(), options.id);
         let watching = Watching::new(options.id, settings.sections, surroundings.clone());
         let life = Life {
@@ -162,13 +169,15 @@ impl Node {
             wanted: Mutex::new(Wanted { wish: wanted, over: CancellationToken::new() }),
             beats: AtomicU64::new(0),
         };
-        Ok(Self { desk: Arc::new(desk), fleet, membership, life: Arc::new(life), maintenance, watching })
+        let (desk, life) = (Arc::new(desk), Arc::new(life));
+        Ok(Self { desk, fleet, logbook, membership, life, maintenance, watching, logs })
     }
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { membership, life, maintenance, watching, .. } = self;
+        let Self { membership, life, maintenance, watching, logs, .. } = self;
         let over = CancellationToken::new();
+        let scribe = Scribe::begin(&life.surroundings, logs);
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
         let parts = [
             spawn(Box::pin(life.waiters.clone().run(life.jobs.changes()))),
@@ -183,25 +192,65 @@ impl Node {
         // None of them ends before it is told to, unless by a fault: then the node must not go on as if all were well.
         tokio::select! {
             biased;
-            ended = &mut work => tell_of(ended, "the processor"),
-            ended = &mut beats => tell_of(ended, "the heartbeat"),
-            _ = futures::future::select_all(parts) => tracing::error!("a part of the node ended; the node stops"),
+            ended = &mut work => life.tell_of(ended, "the processor"),
+            ended = &mut beats => life.tell_of(ended, "the heartbeat"),
+            _ = futures::future::select_all(parts) => {
+                life.surroundings.journal().tell(Level::Error, "a part of the node ended; the node stops");
+            }
         }
         stop.cancel();
         if !work.is_finished() {
             let _ = work.await;
         }
         over.cancel();
-        if !beats.is_finished() && timeout(GOODBYE, &mut beats).await.is_err() {
-            beats.abort();
-            tracing::warn!("could not say goodbye in time");
+        life.surroundings.journal().tell(Level::Info, "this node stops; nothing runs here any more");
+        let goodbye = async {
+            if !beats.is_finished() && timeout(GOODBYE, &mut beats).await.is_err() {
+                beats.abort();
+                tracing::warn!("could not say goodbye in time");
+            }
+        };
+        tokio::join!(goodbye, scribe.end());
+    }
+}
+
+/// The task that stores what the node says, if it has a journal.
+struct Scribe {
+    over: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Scribe {
+    fn begin(surroundings: &Surroundings, logs: Logs) -> Self {
+        let over = CancellationToken::new();
+        let journal = surroundings.journal();
+        let task = journal.is_on().then(|| surroundings.spawn(journal.clone().write(logs, over.clone())));
+        Self { over, task }
+    }
+
+    /// Lets it store what is left, for as long as a goodbye may take.
+    async fn end(self) {
+        self.over.cancel();
+        let Some(mut task) = self.task else { return };
+        if timeout(GOODBYE, &mut task).await.is_err() {
+            task.abort();
+            tracing::warn!("not all log lines could be stored in time");
         }
     }
 }
 
-fn tell_of(ended: Result<(), tokio::task::JoinError>, part: &str) {
-    if let Err(error) = ended {
-        tracing::error!(%error, "{part} ended; the node stops");
+fn tell_of_joining(surroundings: &Surroundings, options: &NodeOptions, wanted: Option<NodeWish>) {
+    let NodeOptions { name, version, capacity, .. } = options;
+    let rests =
+        if wanted.is_some() { "; it is paused, and begins nothing new until it is resumed" } else { "" };
+    let detail = format!("{name}, version {version}, runs {capacity} jobs at once{rests}");
+    surroundings.journal().tell_with(Level::Info, "this node joined the fleet", detail);
+}
+
+pub(crate) fn tell_of_taken(surroundings: &Surroundings, taken: usize) {
+    if taken > 0 {
+        let title = format!("jobs whose holder is gone were queued again: {taken}");
+        surroundings.journal().tell(Level::Info, &title);
     }
 }
 
@@ -243,6 +292,14 @@ impl Life {
         // A drain that is under way ends with the wish for it.
         known.over.cancel();
         *known = Wanted { wish: wanted, over: CancellationToken::new() };
+        let title = match wanted {
+            None => "this node works again",
+            Some(NodeWish::Pause) => "this node is paused: it begins nothing new",
+            Some(NodeWish::Drain) => {
+                "this node is drained: it begins nothing new, and gives back what it does not finish"
+            }
+        };
+        self.surroundings.journal().tell(Level::Info, title);
         self.processor.set_rests(!self.works || wanted.is_some());
         if wanted == Some(NodeWish::Drain) {
             let (drained, over) = (Arc::clone(self), known.over.clone());
@@ -259,7 +316,15 @@ impl Life {
         let stopped = self.processor.abandon();
         if stopped > 0 {
             let why = "this node stood still, or could not reach the store, for too long";
-            tracing::warn!(stopped, "{why}; what ran here was stopped");
+            let title = format!("{why}; what ran here was stopped: {stopped} jobs");
+            self.surroundings.journal().tell(Level::Warn, &title);
+        }
+    }
+
+    fn tell_of(&self, ended: Result<(), tokio::task::JoinError>, part: &str) {
+        if let Err(error) = ended {
+            let title = format!("{part} ended; the node stops");
+            self.surroundings.journal().tell_with(Level::Error, &title, error);
         }
     }
 

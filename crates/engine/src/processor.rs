@@ -8,7 +8,9 @@
 //! - [`lanes`]: whose turn it is
 //! - [`seat`]: a job that is stored as already claimed
 //! - [`run`]: one job, from its claim to its settling
+//! - [`said`]: what a handler says meanwhile
 //! - [`settle`]: writing what came of it
+//! - [`telling`]: what of all this is worth a line in the log
 //! - [`recovery`]: jobs whose holder is gone, and those that are ours no more
 
 mod brake;
@@ -17,8 +19,10 @@ mod lanes;
 mod pace;
 mod recovery;
 mod run;
+mod said;
 mod seat;
 mod settle;
+mod telling;
 mod turns;
 
 use std::pin::pin;
@@ -130,9 +134,7 @@ impl Processor {
             let next = match self.step(&mut short_since).await {
                 Ok(next) => next,
                 Err(error) => {
-                    if let Some(kept_back) = complaint.is_due() {
-                        tracing::warn!(%error, kept_back, "cannot claim jobs; trying again");
-                    }
+                    self.journal().complain(&mut complaint, "cannot claim jobs; trying again", error);
                     Next::After(STORE_PAUSE)
                 }
             };

@@ -1,4 +1,5 @@
-//! Time, chance and life. All three are passed in, so that a run can be repeated: the simulator brings its own.
+//! Time, chance and life. All three are passed in, so that a run can be repeated: the simulator brings its own. So is whoever
+//! hears what a node says.
 //!
 //! A node asks two clocks. What people and documents see is wall time, which may jump. How long something lasts is asked
 //! of a clock that only goes forward, and goes on while the machine sleeps: by it a lease ends.
@@ -14,6 +15,7 @@ use rota_model::time::UnixMillis;
 use tokio::task::JoinHandle;
 
 use crate::flaws::{Flaw, Flaws};
+use crate::journal::Journal;
 
 /// Says what time it is.
 pub trait Clock: Send + Sync + 'static {
@@ -36,12 +38,13 @@ pub struct Surroundings {
     dice: Arc<Mutex<StdRng>>,
     gate: Option<Arc<dyn Gate>>,
     flaws: Flaws,
+    journal: Journal,
 }
 
 impl Surroundings {
     pub fn new(clock: Arc<dyn Clock>, seed: [u8; 32]) -> Self {
         let dice = Arc::new(Mutex::new(StdRng::from_seed(seed)));
-        Self { clock, dice, gate: None, flaws: Flaws::NONE }
+        Self { clock, dice, gate: None, flaws: Flaws::NONE, journal: Journal::default() }
     }
 
     /// The same, with every task behind a gate.
@@ -54,6 +57,16 @@ impl Surroundings {
     #[must_use]
     pub fn flawed(self, flaws: Flaws) -> Self {
         Self { flaws, ..self }
+    }
+
+    /// The same, with a journal for what is said.
+    #[must_use]
+    pub fn heard_by(self, journal: Journal) -> Self {
+        Self { journal, ..self }
+    }
+
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     pub fn now(&self) -> UnixMillis {

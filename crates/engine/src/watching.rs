@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use rota_model::ids::{Incarnation, NodeId};
+use rota_model::log::Level;
 use rota_model::node::{NodeRole, NodeState, NodeStatus};
 use rota_store::{StoreError, Versioned};
 
@@ -107,7 +108,8 @@ impl Watching {
         let condemned = condemn(&life.nodes, other, &self.surroundings, self.own);
         let condemned = answered("write that a node is dead", condemned).await?;
         if condemned {
-            tracing::warn!(node = %other.document.name, "a node is dead; what it ran is queued again");
+            let title = format!("the node {} is dead; what it ran is queued again", other.document.name);
+            self.surroundings.journal().tell_with(Level::Warn, &title, id);
             self.watch.forget(id);
         }
         Ok(condemned)
@@ -133,6 +135,11 @@ impl Watching {
         life.processor.set_sections((!alone).then(|| place.sections.clone()));
         let mut held = life.place.lock().unwrap_or_else(PoisonError::into_inner);
         if *held != place {
+            let title = match place.sections.len() {
+                0 => "this node takes no part in the work".to_owned(),
+                sections => format!("this node has rank {} of {count}, and {sections} sections", place.rank),
+            };
+            self.surroundings.journal().tell(Level::Info, &title);
             *held = place;
             life.beat_now.notify_one();
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Extra;
 use crate::check::{Checker, Invalid};
 use crate::domain::Domain;
-use crate::ids::{JobId, NodeId};
+use crate::ids::{JobId, LogId, NodeId};
 use crate::metadata::Metadata;
 use crate::time::UnixMillis;
 use crate::words::words;
@@ -62,7 +62,45 @@ pub struct Log {
     pub extra: Extra,
 }
 
+/// An entry together with its id, as lists and streams show it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LogLine {
+    /// Rises with what one node says: whoever has seen a line knows it again by this.
+    #[schema(value_type = String, format = "uuid")]
+    pub log_id: LogId,
+    #[serde(flatten)]
+    pub log: Log,
+}
+
+impl LogLine {
+    /// What lines are sorted by: when they were said, then their ids.
+    pub fn position(&self) -> (UnixMillis, LogId) {
+        (self.log.metadata.created_at, self.log_id)
+    }
+}
+
+impl Level {
+    /// This level and those that matter more.
+    pub fn and_above(self) -> Vec<Level> {
+        Level::ALL.iter().copied().filter(|level| *level >= self).collect()
+    }
+}
+
 impl Log {
+    /// The same entry, with a text that somebody printed: its first line is the title, and the whole of it the message where
+    /// the title does not hold it.
+    #[must_use]
+    pub fn saying(mut self, text: &str) -> Self {
+        let first = text.lines().next().unwrap_or_default();
+        self.title = first.chars().take(MAX_TITLE_CHARS + 1).collect();
+        let fits = first.len() == text.trim_end_matches(['\r', '\n']).len()
+            && self.title.chars().count() <= MAX_TITLE_CHARS;
+        // One character more than there is room for shows that it was cut.
+        self.message = (!fits).then(|| text.chars().take(MAX_MESSAGE_CHARS + 1).collect());
+        self.within_limits()
+    }
+
     pub fn new(level: Level, title: impl Into<String>, origin: NodeId, now: UnixMillis) -> Self {
         Self {
             title: title.into(),
@@ -135,5 +173,33 @@ mod tests {
         assert_eq!(log.title, "a b c");
         assert!(log.message.as_deref().unwrap().ends_with(CUT));
         assert_eq!(log.clone().within_limits(), log);
+    }
+
+    #[test]
+    fn a_printed_text_has_its_first_line_as_the_title() {
+        let said = |text: &str| {
+            let log = Log::new(Level::Info, "", NodeId::derived(&["n"]), UnixMillis(1)).saying(text);
+            assert_eq!(log.check(), Ok(()));
+            (log.title, log.message)
+        };
+        assert_eq!(said("short\n"), ("short".to_owned(), None));
+        assert_eq!(said(""), (String::new(), None));
+        assert_eq!(said("one\ntwo"), ("one".to_owned(), Some("one\ntwo".to_owned())));
+        let (title, message) = said(&"é\0".repeat(1024 * 1024));
+        assert!(title.ends_with(CUT) && title.chars().count() == MAX_TITLE_CHARS);
+        let message = message.unwrap();
+        assert!(message.ends_with(CUT) && message.chars().count() == MAX_MESSAGE_CHARS);
+        let (title, message) = said(&"x".repeat(MAX_TITLE_CHARS + 1));
+        assert!(title.ends_with(CUT) && message == Some("x".repeat(MAX_TITLE_CHARS + 1)));
+    }
+
+    #[test]
+    fn a_line_is_its_document_with_an_id() {
+        let log = Log::new(Level::Warn, "oh", NodeId::derived(&["n"]), UnixMillis(1));
+        let line = LogLine { log_id: LogId::derived(&["l"]), log };
+        let json = serde_json::to_value(&line).unwrap();
+        assert_eq!((&json["title"], &json["level"]), (&"oh".into(), &"WARN".into()));
+        assert_eq!(serde_json::from_value::<LogLine>(json).unwrap(), line);
+        assert_eq!(Level::Warn.and_above(), [Level::Warn, Level::Error]);
     }
 }

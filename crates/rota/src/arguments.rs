@@ -10,6 +10,7 @@ use rota_model::check::{Invalid, MAX_BODY_BYTES};
 use rota_model::domain::Domain;
 use rota_model::job::{JobStatus, Scope};
 use rota_model::json_text;
+use rota_model::log::Level;
 use rota_model::time::UnixMillis;
 use rota_model::user::{Role, UserId};
 use serde_json::Value;
@@ -48,6 +49,45 @@ pub(crate) fn status() -> impl TypedValueParser<Value = JobStatus> {
         |name: String| JobStatus::ALL.into_iter().find(|status| status.as_str().eq_ignore_ascii_case(&name));
     PossibleValuesParser::new(JobStatus::ALL.map(JobStatus::as_str))
         .try_map(move |name| named(name).ok_or("is no status of a job"))
+}
+
+/// A level of the log, in any case.
+pub(crate) fn named_level(name: &str) -> Result<Level, String> {
+    name.to_ascii_uppercase().parse().map_err(details)
+}
+
+pub(crate) fn level() -> impl TypedValueParser<Value = Level> {
+    PossibleValuesParser::new(Level::ALL.iter().copied().map(Level::as_str))
+        .try_map(|name| named_level(&name))
+}
+
+/// An instant, or how long ago: `10m`.
+pub(crate) fn since(text: &str) -> Result<Since, String> {
+    // Elsewhere a plus leads ahead: here it would mean the contrary.
+    if let Ok(span) = span(text)
+        && !text.starts_with('+')
+    {
+        return Ok(Since::Ago(span));
+    }
+    instant(text).map(Since::At).map_err(|refused| format!("{refused}; or 10m for ten minutes ago"))
+}
+
+/// An instant, or how long ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    At(UnixMillis),
+    Ago(Duration),
+}
+
+impl Since {
+    pub(crate) fn seen_from(self, now: UnixMillis) -> UnixMillis {
+        match self {
+            Since::At(instant) => instant,
+            Since::Ago(span) => {
+                UnixMillis(now.0.saturating_sub(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+            }
+        }
+    }
 }
 
 /// A span such as `60s`, `1h 30m` or `30d`.
@@ -194,6 +234,17 @@ mod tests {
             assert!(when(text).is_err(), "{text}");
         }
         assert!(when("soon").unwrap_err().ends_with("or +10m from now"));
+    }
+
+    #[test]
+    fn an_instant_may_be_counted_back_from_now() {
+        let seen = |text| since(text).map(|since| since.seen_from(UnixMillis(601_000)).0);
+        assert_eq!((seen("10m"), seen("1893456000000")), (Ok(1_000), Ok(1_893_456_000_000)));
+        for text in ["", "+10m", "yesterday"] {
+            assert!(seen(text).unwrap_err().ends_with("ten minutes ago"), "{text}");
+        }
+        assert_eq!(named_level("warn"), Ok(Level::Warn));
+        assert!(named_level("loud").unwrap_err().contains("DEBUG"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use rota_model::domain::Domain;
 
 use crate::arguments;
-use crate::commands::{domain, job, key, node, session, store, up, user};
+use crate::commands::{domain, job, key, log, node, session, store, up, user};
 use crate::output::Format;
 
 const AFTER_HELP: &str = "\
@@ -54,6 +54,9 @@ pub(crate) enum Command {
     /// Submit jobs and follow them
     #[command(subcommand)]
     Job(job::JobCommand),
+    /// Read what nodes and handlers said, and listen to them
+    #[command(subcommand)]
+    Log(log::LogCommand),
     /// Look at the nodes of the installation, and pause or drain them
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -145,6 +148,13 @@ mod tests {
             "rota job delete 018f0000-0000-7000-8000-000000000001 --type wait",
             "rota job delete --all --status FAILED",
             "rota job delete --older-than 7d --created-before 1000",
+            "rota log",
+            "rota log list --level loud",
+            "rota log list --since yesterday",
+            "rota log list --limit 0",
+            "rota log list --installation --job 018f0000-0000-7000-8000-000000000001",
+            "rota log tail --before 1000",
+            "rota log tail --since 10m --limit 5",
             "rota node pause",
             "rota node drain n --timeout 5s",
             "rota user set local:alice",

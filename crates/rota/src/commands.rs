@@ -3,6 +3,7 @@
 pub(crate) mod domain;
 pub(crate) mod job;
 pub(crate) mod key;
+pub(crate) mod log;
 pub(crate) mod node;
 pub(crate) mod session;
 pub(crate) mod store;
@@ -54,6 +55,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Up(_) => Ok(()),
         Command::Job(command) => job::run(&context, command).await,
+        Command::Log(command) => log::run(&context, command).await,
         Command::Node(command) => node::run(&context, &command).await,
         Command::Domain(command) => domain::run(&context, command).await,
         Command::User(command) => user::run(&context, command).await,

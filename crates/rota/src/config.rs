@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rota_handlers::exec::ExecSettings;
 use rota_handlers::http::HttpSettings;
+use rota_model::log::Level;
 use rota_store_sqlite::durability::Durability;
 use serde::Deserialize;
 
@@ -27,12 +28,22 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const MAX_GRACE: Duration = Duration::from_secs(60 * 60);
 /// What is lost with the power must stay little, and a disk cannot be asked more often than it answers.
 const WITHIN: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
-const KEYS: [&str; 9] =
-    ["data", "listen", "name", "capacity", "node_control", "grace", "durability", "http", "exec"];
+const KEYS: [&str; 10] = [
+    "data",
+    "listen",
+    "name",
+    "capacity",
+    "node_control",
+    "grace",
+    "durability",
+    "log_level",
+    "http",
+    "exec",
+];
 /// Keys that are tables, with the keys of those.
 const TABLES: [(&str, &[&str]); 2] = [("http", &HTTP_KEYS), ("exec", &EXEC_KEYS)];
 /// What the environment may say to any command of this program.
-const VARIABLES: [&str; 13] = [
+const VARIABLES: [&str; 14] = [
     "ROTA_CONFIG",
     "ROTA_DATA",
     "ROTA_LISTEN",
@@ -41,6 +52,7 @@ const VARIABLES: [&str; 13] = [
     "ROTA_NODE_CONTROL",
     "ROTA_GRACE",
     "ROTA_DURABILITY",
+    "ROTA_LOG_LEVEL",
     "ROTA_BOOTSTRAP_KEY",
     "ROTA_URL",
     "ROTA_API_KEY",
@@ -72,6 +84,9 @@ pub(crate) struct UpArgs {
     /// When what is acknowledged is on disk: `disk` for before, 50ms for that much later at most [default: disk]
     #[arg(long, value_name = "disk|SPAN", env = "ROTA_DURABILITY")]
     pub(crate) durability: Option<String>,
+    /// Least level of the lines that are kept: debug, info, warn or error [default: info]
+    #[arg(long, value_name = "LEVEL", env = "ROTA_LOG_LEVEL")]
+    pub(crate) log_level: Option<String>,
     /// File with these settings [default: rota.toml, if it is there]
     #[arg(long, value_name = "FILE", env = "ROTA_CONFIG")]
     pub(crate) config: Option<PathBuf>,
@@ -107,6 +122,7 @@ pub(crate) struct Config {
     pub(crate) node_control: bool,
     pub(crate) grace: Duration,
     pub(crate) durability: Durability,
+    pub(crate) log_level: Level,
     pub(crate) http: HttpSettings,
     pub(crate) exec: ExecSettings,
 }
@@ -120,6 +136,7 @@ struct File {
     node_control: Option<bool>,
     grace: Option<String>,
     durability: Option<String>,
+    log_level: Option<String>,
     #[serde(default)]
     http: HttpTable,
     #[serde(default)]
@@ -146,6 +163,7 @@ impl Config {
                 .durability
                 .or(file.durability)
                 .map_or(Ok(Durability::OnDisk), |text| durability(&text))?,
+            log_level: args.log_level.or(file.log_level).map_or(Ok(Level::Info), |text| level(&text))?,
             http: file.http.settings().map_err(refused)?,
             exec: file.exec.settings().map_err(refused)?,
         };
@@ -179,6 +197,12 @@ fn durability(text: &str) -> Result<Durability, Failure> {
     span.map(Durability::Within).ok_or_else(|| {
         refused(format!("durability must be disk, or a span from 1ms to 10s such as 50ms; it is '{text}'"))
     })
+}
+
+fn level(text: &str) -> Result<Level, Failure> {
+    let refused =
+        |_| refused(format!("log_level must be one of debug, info, warn and error; it is '{text}'"));
+    arguments::named_level(text).map_err(refused)
 }
 
 fn read_file(named: Option<&Path>) -> Result<File, Failure> {
@@ -286,13 +310,18 @@ mod tests {
     fn how_a_node_lives_and_ends_can_be_said() {
         let config = read(UpArgs::default()).unwrap();
         assert_eq!((config.node_control, config.grace), (true, Duration::from_secs(5)));
-        assert_eq!(config.durability, Durability::OnDisk);
+        assert_eq!((config.durability, config.log_level), (Durability::OnDisk, Level::Info));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rota.toml");
-        std::fs::write(&path, "node_control = false\ngrace = \"0s\"\ndurability = \"50ms\"\n").unwrap();
+        std::fs::write(
+            &path,
+            "node_control = false\ngrace = \"0s\"\ndurability = \"50ms\"\nlog_level = \"WARN\"\n",
+        )
+        .unwrap();
         let config = read(UpArgs { config: Some(path), ..UpArgs::default() }).unwrap();
         assert_eq!((config.node_control, config.grace), (false, Duration::ZERO));
         assert_eq!(config.durability, Durability::Within(Duration::from_millis(50)));
+        assert_eq!(config.log_level, Level::Warn);
         for text in ["", "5", "2h", "long"] {
             assert!(read(UpArgs { grace: Some(text.to_owned()), ..UpArgs::default() }).is_err(), "{text}");
         }

@@ -74,6 +74,18 @@ impl Printer {
         Ok(())
     }
 
+    /// One of a stream of documents, each on a line of its own; the text is told whether there is colour.
+    pub(crate) fn line<T: Serialize>(
+        self,
+        document: &T,
+        text: impl FnOnce(&T, bool) -> String,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Table => print(&text(document, self.colour)),
+            Format::Json | Format::Ndjson => print(&to_json(document, false)?),
+        }
+    }
+
     /// A text that is the whole answer, and the document that a program gets instead.
     pub(crate) fn text(self, text: &str, document: &impl Serialize) -> Result<(), Failure> {
         match self.format {

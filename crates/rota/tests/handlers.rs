@@ -151,7 +151,6 @@ fn exec_runs_what_is_allowed_and_leaves_nobody_behind() {
     ));
     assert_eq!(job["result"]["stdout"], format!("{}\n", job["jobId"].as_str().unwrap()));
     assert_eq!((&job["result"]["exitCode"], &job["result"]["stderr"]), (&json!(0), &json!("oh\n")));
-    assert!(home.log().contains("WARN oh "), "{}", home.log());
     let refused = submit(&home, "exec", &json!({"program": "rm"}));
     assert_eq!(code(&refused), 1);
     assert!(String::from_utf8_lossy(&refused.stdout).contains("allowed are: sh"));

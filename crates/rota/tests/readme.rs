@@ -11,6 +11,7 @@ use rota_testkit::process::{Home, Rota};
 const README: &str = include_str!("../../../README.md");
 const JOBS_AND_NODES: &str = include_str!("../../../docs/guides/jobs-and-nodes.md");
 const HANDLERS: &str = include_str!("../../../docs/guides/handlers.md");
+const LOGS: &str = include_str!("../../../docs/guides/logs.md");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rota");
 
 /// The blocks of a language, in order.
@@ -131,6 +132,28 @@ fn every_command_of_the_guide_to_handlers_works() {
         "refused, as it should be",
         "169.254.169.254 is not called",
         "\"stdout\": \"hello from job",
+    ] {
+        assert!(said.contains(expected), "{expected} is missing in:\n{said}");
+    }
+}
+
+#[test]
+fn every_command_of_the_guide_to_logs_works() {
+    let home = Home::new(PROGRAM);
+    lay_out(home.path());
+    fs::write(home.path().join("rota.toml"), blocks(LOGS, "toml").join("\n")).unwrap();
+    let rota = home.up();
+    let mut script = blocks(LOGS, "sh");
+    assert!(script.len() >= 2, "{script:?}");
+    script.insert(0, "PATH=\"$PWD/target/release:$PATH\"".to_owned());
+    let said = run(&home, &rota, &script);
+    for expected in [
+        " INFO  ",
+        "attempt 1 of 1 failed; it ended as FAILED: sh ended with exit code 3",
+        "\"title\": \"the disk is almost full\"",
+        "this node joined the fleet",
+        "\"level\":\"ERROR\"",
+        "event: log\nid: ",
     ] {
         assert!(said.contains(expected), "{expected} is missing in:\n{said}");
     }

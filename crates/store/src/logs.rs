@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rota_model::domain::Domain;
 use rota_model::ids::{JobId, LogId, NodeId};
-use rota_model::log::{Level, Log};
+use rota_model::log::{Level, Log, LogLine};
 use rota_model::time::UnixMillis;
 use serde_json::json;
 
@@ -15,8 +15,9 @@ use crate::StoreError;
 use crate::collection::{Collection, LOGS};
 use crate::cursor::Cursor;
 use crate::hints::Changes;
+use crate::limits::MAX_KEYS;
 use crate::query::{Filter, Order, Query};
-use crate::repository::{Kept, Repository, Versioned};
+use crate::repository::{Kept, Repository, Versioned, decode};
 use crate::seam::{Key, Store};
 
 impl Kept for Log {
@@ -25,6 +26,7 @@ impl Kept for Log {
 
 /// Entries of the same millisecond are told apart by their ids, which rise as well.
 const NEWEST_FIRST: Order = Order { fields: &["metadata.createdAt"], descending: true };
+const OLDEST_FIRST: Order = Order { descending: false, ..NEWEST_FIRST };
 
 /// What a search is narrowed to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,8 +65,39 @@ impl Logs {
         filter: &LogFilter,
         limit: usize,
         after: Option<Cursor>,
-    ) -> Result<(Vec<Versioned<Log>>, Option<Cursor>), StoreError> {
-        self.logs.find(query(filter).limit(limit).after(after)).await
+    ) -> Result<(Vec<LogLine>, Option<Cursor>), StoreError> {
+        let (found, next) = self.logs.find(query(filter, NEWEST_FIRST).limit(limit).after(after)).await?;
+        Ok((found.into_iter().filter_map(line).collect(), next))
+    }
+
+    /// Which entries match, oldest first.
+    pub async fn ids(
+        &self,
+        filter: &LogFilter,
+        limit: usize,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<LogId>, Option<Cursor>), StoreError> {
+        let query = query(filter, OLDEST_FIRST).limit(limit).after(after).keys_only();
+        let page = self.logs.store().find(query).await?;
+        let ids = page.documents.iter().filter_map(|document| document.key.id.parse().ok());
+        Ok((ids.collect(), page.next))
+    }
+
+    /// Those of these entries that are there and match, in the order in which they were said. They are read, not searched:
+    /// what was written before is found.
+    pub async fn pick(&self, filter: &LogFilter, ids: &[LogId]) -> Result<Vec<LogLine>, StoreError> {
+        let filters = query(filter, OLDEST_FIRST).filters;
+        let mut lines = Vec::new();
+        for some in ids.chunks(MAX_KEYS) {
+            let keys = some.iter().map(|id| Key::new(&LOGS, id)).collect();
+            let found = self.logs.store().read(keys).await?.into_iter().flatten();
+            let matching =
+                found.filter(|document| filters.iter().all(|one| one.holds(&LOGS, &document.body)));
+            // What cannot be understood is told by whoever searches for it.
+            lines.extend(matching.filter_map(|document| decode(document).ok()).filter_map(line));
+        }
+        lines.sort_by_key(LogLine::position);
+        Ok(lines)
     }
 
     pub fn changes(&self) -> Changes {
@@ -72,8 +105,12 @@ impl Logs {
     }
 }
 
-fn query(filter: &LogFilter) -> Query {
-    let mut query = Query::new(&LOGS, NEWEST_FIRST);
+fn line(found: Versioned<Log>) -> Option<LogLine> {
+    Some(LogLine { log_id: found.key.id.parse().ok()?, log: found.document })
+}
+
+fn query(filter: &LogFilter, order: Order) -> Query {
+    let mut query = Query::new(&LOGS, order);
     query.filters.extend(filter.domain.as_ref().map(|domain| Filter::Is("domain", json!(domain))));
     query.filters.extend(filter.job.map(|job| Filter::Is("jobId", json!(job))));
     query.filters.extend(filter.node.map(|node| Filter::Is("origin", json!(node))));

@@ -7,6 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rota_engine::desk::JobDesk;
 use rota_engine::fleet::Fleet;
+use rota_engine::logbook::Logbook;
+use rota_engine::node::Node;
 use rota_engine::surroundings::Surroundings;
 use rota_model::user::KeyHash;
 use tokio::time::Instant;
@@ -21,6 +23,7 @@ const CODE_LIFE: Duration = Duration::from_secs(15 * 60);
 pub struct App {
     pub desk: Arc<JobDesk>,
     pub fleet: Fleet,
+    pub logbook: Logbook,
     pub accounts: Accounts,
     pub sign_in_code: SignInCode,
     /// Ends the streams when the process stops.
@@ -29,9 +32,11 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(desk: Arc<JobDesk>, fleet: Fleet, accounts: Accounts, stop: CancellationToken) -> Self {
+    /// Serves what a node offers.
+    pub fn new(node: &Node, accounts: Accounts, stop: CancellationToken) -> Self {
         let needs = Needs::of(&crate::contract::document());
-        Self { desk, fleet, accounts, sign_in_code: SignInCode::default(), stop, needs }
+        let (desk, fleet, logbook) = (Arc::clone(&node.desk), node.fleet.clone(), node.logbook.clone());
+        Self { desk, fleet, logbook, accounts, sign_in_code: SignInCode::default(), stop, needs }
     }
 }
 

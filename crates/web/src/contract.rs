@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::access::{SCHEME, SESSION_COOKIE};
 use crate::app::App;
-use crate::routes::{domains, events, jobs, keys, nodes, openapi, ping, session, users};
+use crate::routes::{domains, events, jobs, keys, logs, nodes, openapi, ping, session, users};
 
 /// Every route of the API.
 pub fn routes() -> OpenApiRouter<Arc<App>> {
@@ -27,6 +27,8 @@ pub fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(jobs::changes::requeue))
         .routes(routes!(events::of_domain))
         .routes(routes!(events::of_installation))
+        .routes(routes!(logs::of_domain))
+        .routes(routes!(logs::of_installation))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::pause))
         .routes(routes!(nodes::resume))

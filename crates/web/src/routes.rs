@@ -4,6 +4,7 @@ pub mod domains;
 pub mod events;
 pub mod jobs;
 pub mod keys;
+pub mod logs;
 pub mod nodes;
 pub mod openapi;
 pub mod ping;

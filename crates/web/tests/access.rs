@@ -40,6 +40,8 @@ const EXPECTED: &[(&str, &str, Open)] = &[
     ("POST", "/api/v1/domains/{domain}/jobs/{jobId}/requeue", Open::InDomain(Role::Operator)),
     ("GET", "/api/v1/domains/{domain}/events", Open::InDomain(Role::Viewer)),
     ("GET", "/api/v1/events", Open::ToInstallation),
+    ("GET", "/api/v1/domains/{domain}/logs", Open::InDomain(Role::Viewer)),
+    ("GET", "/api/v1/logs", Open::ToInstallation),
     ("GET", "/api/v1/nodes", Open::ToInstallation),
     ("POST", "/api/v1/nodes/{id}/pause", Open::ToInstallation),
     ("POST", "/api/v1/nodes/{id}/resume", Open::ToInstallation),

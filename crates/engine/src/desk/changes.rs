@@ -4,6 +4,7 @@
 use rota_model::domain::Domain;
 use rota_model::ids::JobId;
 use rota_model::job::{Job, JobStatus, Refusal};
+use rota_model::log::Level;
 use rota_model::unique_key::UniqueKey;
 use rota_store::jobs::JobFilter;
 use rota_store::limits::MAX_PAGE;
@@ -14,6 +15,7 @@ use tokio::time::sleep;
 
 use super::JobDesk;
 use crate::flaws::Flaw;
+use crate::journal::About;
 use crate::patience::{STORE_PAUSE, answered, persevere};
 
 /// How often a change is tried while the store is away or others write to the job.
@@ -66,16 +68,17 @@ impl JobDesk {
         id: JobId,
         on: Option<Version>,
     ) -> Result<Versioned<Job>, ChangeError> {
-        self.change(domain, id, on, |job, tried| {
+        let cancelled = self.change(domain, id, on, |job, tried| {
             if tried && was_cancelled(job) {
                 return Ok(Act::Nothing);
             }
             let mut after = job.clone();
             after.cancel("by a person", self.surroundings.now(), self.node)?;
             Ok(Act::Write(Box::new(after)))
-        })
-        .await?
-        .ok_or(ChangeError::Missing)
+        });
+        let cancelled = cancelled.await?.ok_or(ChangeError::Missing)?;
+        self.tell_of(&cancelled.document, "it was cancelled by a person");
+        Ok(cancelled)
     }
 
     /// Runs a job once more that has ended: the same id, the next epoch, the old result kept.
@@ -108,7 +111,12 @@ impl JobDesk {
         let requeued = requeued.await?.ok_or(ChangeError::Missing)?;
         self.processor.expect([&requeued.document]);
         self.processor.wake();
+        self.tell_of(&requeued.document, "it was queued once more by a person");
         Ok(requeued)
+    }
+
+    fn tell_of(&self, job: &Job, title: &str) {
+        self.surroundings.journal().tell_of(&About::job(job), Level::Info, title, None);
     }
 
     /// Says in the job's unique key that a requeue is under way: from now on nobody takes the key, and whoever would like

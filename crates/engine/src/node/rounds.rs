@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rota_model::log::Level;
 use rota_store::StoreError;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::Life;
+use super::{Life, tell_of_taken};
 use crate::flaws::Flaw;
 use crate::maintenance::Maintenance;
 use crate::membership::{Beat, HEARTBEAT, Membership, Rejoined};
@@ -41,16 +42,15 @@ pub(super) async fn beat(
             Ok(Beat::Overtaken) => continue,
             Ok(Beat::Condemned) if rejoin(&life, &mut membership, &over).await => STORE_PAUSE,
             Ok(Beat::Condemned | Beat::Superseded) => {
-                tracing::error!("another process lives under the id of this node; this one stops");
+                let title = "another process lives under the id of this node; this one stops";
+                life.surroundings.journal().tell(Level::Error, title);
                 life.lease.end();
                 life.processor.abandon();
                 stop.cancel();
                 return;
             }
             Err(error) => {
-                if let Some(kept_back) = complaint.is_due() {
-                    tracing::warn!(%error, kept_back, "the heartbeat was not recorded");
-                }
+                life.surroundings.journal().complain(&mut complaint, "the heartbeat was not recorded", error);
                 STORE_PAUSE
             }
         };
@@ -71,7 +71,8 @@ async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &Cancellati
     if !life.surroundings.has(Flaw::RejoinsAsTheSame) {
         life.lease.end();
         let stopped = life.processor.abandon();
-        tracing::warn!(stopped, "others took this node for dead; it joins again");
+        let title = "others took this node for dead; it joins again";
+        life.surroundings.journal().tell_with(Level::Warn, title, format!("{stopped} jobs were stopped"));
     }
     let mut complaint = Complaint::default();
     loop {
@@ -88,9 +89,8 @@ async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &Cancellati
             }
             Err(_) if over.is_cancelled() => return true,
             Err(error) => {
-                if let Some(kept_back) = complaint.is_due() {
-                    tracing::warn!(%error, kept_back, "cannot join again; trying once more");
-                }
+                let title = "cannot join again; trying once more";
+                life.surroundings.journal().complain(&mut complaint, title, error);
                 sleep(STORE_PAUSE).await;
             }
         }
@@ -100,10 +100,9 @@ async fn rejoin(life: &Arc<Life>, membership: &mut Membership, over: &Cancellati
 pub(super) async fn watch(life: Arc<Life>, mut watching: Watching) {
     let mut complaint = Complaint::default();
     loop {
-        if let Err(error) = watching.look(&life).await
-            && let Some(kept_back) = complaint.is_due()
-        {
-            tracing::warn!(%error, kept_back, "cannot read the state of the nodes");
+        if let Err(error) = watching.look(&life).await {
+            let title = "cannot read the state of the nodes";
+            life.surroundings.journal().complain(&mut complaint, title, error);
         }
         sleep(crate::watch::EVERY).await;
     }
@@ -114,12 +113,10 @@ pub(super) async fn recover(life: Arc<Life>) {
     let mut complaint = Complaint::default();
     loop {
         match within(SEARCH, life.processor.recover(&life.nodes, life.exclusive)).await {
-            Ok(0) => {}
-            Ok(taken) => tracing::info!(taken, "jobs whose holder is gone were queued again"),
+            Ok(taken) => tell_of_taken(&life.surroundings, taken),
             Err(error) => {
-                if let Some(kept_back) = complaint.is_due() {
-                    tracing::warn!(%error, kept_back, "cannot look for jobs whose holder is gone");
-                }
+                let title = "cannot look for jobs whose holder is gone";
+                life.surroundings.journal().complain(&mut complaint, title, error);
             }
         }
         let searched_once = life.surroundings.has(Flaw::DeadSearchedOnce);
@@ -156,9 +153,8 @@ pub(super) async fn maintain(life: Arc<Life>, mut maintenance: Maintenance) {
         // One node of the fleet is enough.
         if life.rank() == 0
             && let Err(error) = within(SEARCH, maintenance.tick()).await
-            && let Some(kept_back) = complaint.is_due()
         {
-            tracing::warn!(%error, kept_back, "cannot clear out");
+            life.surroundings.journal().complain(&mut complaint, "cannot clear out", error);
         }
     }
 }

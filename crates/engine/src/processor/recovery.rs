@@ -118,7 +118,13 @@ impl Processor {
             let with_change = |job| change(&job).map(|after| (job, after));
             let changes: Vec<_> = jobs.into_iter().filter_map(with_change).collect();
             for slice in changes.chunks(SLICE) {
-                taken += self.jobs.save_or_set_aside(slice, self.surroundings.now()).await?;
+                let written = self.jobs.save_or_set_aside(slice, self.surroundings.now()).await?;
+                taken += written;
+                // Where another node was faster with some of them, it is not known with which.
+                if written == slice.len() {
+                    let lost = slice.iter().filter(|(before, after)| after.lost > before.document.lost);
+                    lost.for_each(|(_, after)| self.tell_of_loss(after));
+                }
             }
             for job in unreadable {
                 self.jobs.set_aside(job, self.surroundings.now()).await?;

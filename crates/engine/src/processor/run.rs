@@ -2,25 +2,25 @@
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Arc, Mutex as Lock, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use rota_model::Extra;
 use rota_model::check::{Checker, MAX_NAME_CHARS};
 use rota_model::ids::NodeId;
-use rota_model::job::{Job, JobStatus, Progress, Refusal, Retry};
+use rota_model::job::{Job, JobStatus, Refusal, Retry};
 use rota_model::log::Level;
 use rota_model::time::UnixMillis;
 use rota_store::Versioned;
 use rota_store::repository::Saved;
 use serde_json::{Map, Value};
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::brake::{Brake, Stop};
 use super::hands::Turn;
+use super::said::Said;
 use super::settle::{Finished, settle};
 use super::{InHand, Processor, STOP_GRACE};
 use crate::flaws::Flaw;
@@ -81,44 +81,6 @@ impl Outcome {
     }
 }
 
-/// What a handler said, until somebody writes it down.
-#[derive(Default)]
-struct Said {
-    progress: Lock<Option<Progress>>,
-    news: Notify,
-    name: String,
-}
-
-impl Reports for Said {
-    fn progress(&self, percent: f64, message: Option<String>) {
-        let progress = Progress { percent, message: message.map(shortened), extra: Extra::new() };
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
-        self.news.notify_one();
-    }
-
-    fn log(&self, level: Level, text: String) {
-        let job = &self.name;
-        match level {
-            Level::Error => tracing::error!(%job, "{text}"),
-            Level::Warn => tracing::warn!(%job, "{text}"),
-            Level::Info => tracing::info!(%job, "{text}"),
-            Level::Debug => tracing::debug!(%job, "{text}"),
-        }
-    }
-}
-
-impl Said {
-    fn take(&self) -> Option<Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// It could not be written: it is said again, unless something newer was.
-    fn put_back(&self, progress: Progress) {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(progress);
-        self.news.notify_one();
-    }
-}
-
 impl InHand {
     /// Runs the job when its turn has come, writes down what came of it, and lets go of it.
     pub(super) async fn run_to_end(self, job: Box<Versioned<Job>>) {
@@ -131,7 +93,9 @@ impl InHand {
         };
         processor.hands().ended(self.id, &self.brake);
         processor.handler_ended();
-        if !matches!(outcome, Outcome::Stopped(Stop::NotOurs | Stop::LeaseOver)) {
+        if let Outcome::Stopped(why @ (Stop::NotOurs | Stop::LeaseOver)) = outcome {
+            processor.tell_of_stop(&job.into_inner().document, why);
+        } else {
             let chance = processor.surroundings.chance();
             settle(Finished { job: job.into_inner(), epoch, outcome, chance, held: self }).await;
         }
@@ -185,7 +149,7 @@ impl Processor {
         }
         let (handler, context, said) = {
             let job = &job.lock().await.document;
-            let said = Arc::new(Said { name: job.job_id.to_string(), ..Said::default() });
+            let said = Arc::new(Said::new(job, self.journal().clone()));
             if job.is_expired(self.surroundings.now()) {
                 return Outcome::Expired;
             }
@@ -195,12 +159,15 @@ impl Processor {
             (handler, self.context(job, brake, &said), said)
         };
         let deadline = context.deadline;
+        self.journal().tell_of(&said.about, Level::Debug, "its handler begins", None);
         let mut run = pin!(AssertUnwindSafe(async move { handler.run(context).await }).catch_unwind());
         // Most handlers are done before anybody would have to be told of them; the others are worth a place of their own.
-        match futures::poll!(&mut run) {
+        let outcome = match futures::poll!(&mut run) {
             Poll::Ready(ended) => ended_by(ended),
             Poll::Pending => Box::pin(self.attend(run, deadline, job, brake, &said)).await,
-        }
+        };
+        said.close();
+        outcome
     }
 
     /// Stands by a handler until it ends, or has to.
@@ -294,7 +261,7 @@ impl Processor {
             Ok(Saved::Applied(version)) => **job.lock().await = before.written(after, version),
             Ok(Saved::Overtaken) => said.put_back(progress),
             Err(error) if error.is_passing() => said.put_back(progress),
-            Err(error) => tracing::warn!(job = %said.name, %error, "its progress cannot be written"),
+            Err(error) => tracing::warn!(job = %said.about.job, %error, "its progress cannot be written"),
         }
     }
 
@@ -318,7 +285,7 @@ fn fault_of(result: &Map<String, Value>) -> Option<String> {
 }
 
 /// What a handler says, within reason: a job keeps a hundred of these. No store takes a NUL.
-fn shortened(mut said: String) -> String {
+pub(super) fn shortened(mut said: String) -> String {
     if said.len() > MAX_SAID {
         said.truncate((0..=MAX_SAID).rev().find(|end| said.is_char_boundary(*end)).unwrap_or(0));
         said.push_str(" …");

@@ -13,6 +13,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rota_model::job::{Job, Refusal};
+use rota_model::log::Level;
 use rota_store::repository::Saved;
 use rota_store::{StoreError, Versioned};
 use tokio::time::{Instant, sleep};
@@ -130,7 +131,7 @@ impl Processor {
         };
         for ((finished, after), tried) in together.into_iter().zip(each) {
             if let Ok(Saved::Applied(_)) = tried {
-                self.was_settled(&after);
+                self.was_settled(&finished.outcome, &after);
             } else {
                 self.surroundings.spawn(finished.settle_alone(*after, tried));
             }
@@ -138,7 +139,8 @@ impl Processor {
     }
 
     /// Who let go of a job that waits again looks for work once more.
-    fn was_settled(&self, job: &Job) {
+    fn was_settled(&self, outcome: &Outcome, job: &Job) {
+        self.tell_of_end(outcome, job);
         if !job.status.is_terminal() {
             self.expect([job]);
             self.work_again.notify_one();
@@ -169,7 +171,7 @@ impl Finished {
         let mut pauses = Pauses::default();
         loop {
             match tried {
-                Ok(Saved::Applied(_)) => return processor.was_settled(&after),
+                Ok(Saved::Applied(_)) => return processor.was_settled(&self.outcome, &after),
                 Ok(Saved::Overtaken) if processor.surroundings.has(Flaw::ConflictForgetsResult) => return,
                 Ok(Saved::Overtaken) => {}
                 Err(error) if error.is_passing() => {
@@ -179,10 +181,7 @@ impl Finished {
                     }
                     pauses.wait().await;
                 }
-                Err(error) if unstorable.is_some() => {
-                    tracing::error!(job = %id, %error, "what came of a job cannot be recorded at all");
-                    return;
-                }
+                Err(error) if unstorable.is_some() => return self.cannot_be_recorded(&error),
                 // The store will never take it: that is what came of the job.
                 Err(error) => unstorable = Some(format!("its result cannot be stored: {error}")),
             }
@@ -191,7 +190,7 @@ impl Finished {
             after = match self.change(unstorable.as_deref()) {
                 Ok(after) => after,
                 Err(_) if is_what_was_meant(&self.job.document, meant.as_ref()) => {
-                    return processor.was_settled(&self.job.document);
+                    return processor.was_settled(&self.outcome, &self.job.document);
                 }
                 Err(refusal) => return self.was_refused(&refusal),
             };
@@ -207,7 +206,7 @@ impl Finished {
                 Ok(found) => return found,
                 Err(error) if error.is_passing() => pauses.wait().await,
                 Err(error) => {
-                    tracing::error!(job = %id, %error, "what came of a job cannot be recorded at all");
+                    self.cannot_be_recorded(&error);
                     return None;
                 }
             }
@@ -215,7 +214,13 @@ impl Finished {
     }
 
     fn was_refused(&self, refusal: &Refusal) {
-        tracing::warn!(job = %self.held.id, %refusal, "a late answer was refused");
+        let (job, title) = (&self.job.document, "a late answer was refused");
+        self.held.processor.tell_operator(job, Level::Warn, title, refusal.to_string());
+    }
+
+    fn cannot_be_recorded(&self, error: &StoreError) {
+        let (job, title) = (&self.job.document, "what came of it cannot be recorded at all");
+        self.held.processor.tell_operator(job, Level::Error, title, error.to_string());
     }
 }
 

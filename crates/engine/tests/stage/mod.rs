@@ -10,12 +10,15 @@ use async_trait::async_trait;
 use rota_engine::desk::JobDesk;
 use rota_engine::fleet::Fleet;
 use rota_engine::handler::{Context, Handler, HandlerError};
+use rota_engine::journal::Journal;
+use rota_engine::logbook::Logbook;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
 use rota_model::domain::Domain;
 use rota_model::ids::{JobId, NodeId};
 use rota_model::job::{Job, NewJob};
+use rota_model::log::Level;
 use rota_model::node::{NodeRole, NodeState};
 use rota_store::jobs::Jobs;
 use rota_store::memory::MemoryStore;
@@ -34,12 +37,15 @@ pub(crate) struct Stage {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) surroundings: Surroundings,
     pub(crate) record: Record,
+    /// Whether what nodes say is kept.
+    pub(crate) heard: bool,
 }
 
 /// A node that runs.
 pub(crate) struct Running {
     pub(crate) desk: Arc<JobDesk>,
     pub(crate) fleet: Fleet,
+    pub(crate) logbook: Logbook,
     pub(crate) id: NodeId,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -51,7 +57,12 @@ impl Stage {
     }
 
     pub(crate) fn on(store: Arc<dyn Store>) -> Self {
-        Self { store, surroundings: surroundings(), record: Record::default() }
+        Self { store, surroundings: surroundings(), record: Record::default(), heard: false }
+    }
+
+    /// What nodes say is kept.
+    pub(crate) fn heard(self) -> Self {
+        Self { heard: true, ..self }
     }
 
     pub(crate) fn options(name: &str) -> NodeOptions {
@@ -79,7 +90,11 @@ impl Stage {
         let mut types = JobTypes::built_in().unwrap();
         types.add("act", &json!({}), Arc::new(Actor(Arc::clone(&self.record)))).unwrap();
         types.add_foreign("elsewhere", &json!({})).unwrap();
-        Node::join(store, &settings, options, Arc::new(types), self.surroundings.clone()).await
+        let mut surroundings = self.surroundings.clone();
+        if self.heard {
+            surroundings = surroundings.heard_by(Journal::new(options.id, Level::Info, &self.surroundings));
+        }
+        Node::join(store, &settings, options, Arc::new(types), surroundings).await
     }
 
     pub(crate) async fn up(&self, name: &str) -> Running {
@@ -94,12 +109,12 @@ impl Stage {
     pub(crate) async fn up_on(&self, store: Arc<dyn Store>, options: NodeOptions) -> Running {
         let id = options.id;
         let node = self.join(store, options).await;
-        let (desk, fleet) = (Arc::clone(&node.desk), node.fleet.clone());
+        let (desk, fleet, logbook) = (Arc::clone(&node.desk), node.fleet.clone(), node.logbook.clone());
         let stop = CancellationToken::new();
         let task = tokio::spawn(node.run(stop.clone()));
         // Until it has looked at the queue once.
         sleep(Duration::from_millis(300)).await;
-        Running { desk, fleet, id, stop, task }
+        Running { desk, fleet, logbook, id, stop, task }
     }
 
     pub(crate) fn jobs(&self) -> Jobs {
@@ -161,6 +176,12 @@ impl Handler for Actor {
     async fn run(&self, job: Context) -> Result<Map<String, Value>, HandlerError> {
         self.note("begun", &job);
         let number = |name: &str| job.payload.get(name).and_then(Value::as_u64).unwrap_or(0);
+        for nth in 0..number("lines") {
+            job.log(Level::Info, format!("line {nth}"));
+        }
+        if let Some(text) = job.payload.get("say").and_then(Value::as_str) {
+            job.log(Level::Warn, text.repeat(usize::try_from(number("times").max(1)).unwrap()));
+        }
         for step in 0..number("steps") {
             let percent = u32::try_from(step * 100 / number("steps")).unwrap();
             job.progress(f64::from(percent), format!("step {step}"));

@@ -102,7 +102,7 @@ impl Which {
 }
 
 /// The node of this id, or the only one of this name; one that lives goes before those that ended.
-fn find(nodes: Vec<NodeState>, asked: &str) -> Result<NodeState, Failure> {
+pub(super) fn find(nodes: Vec<NodeState>, asked: &str) -> Result<NodeState, Failure> {
     let is_meant = |node: &NodeState| node.name == asked || node.id.to_string() == asked;
     let (alive, gone): (Vec<_>, Vec<_>) =
         nodes.into_iter().filter(is_meant).partition(|node| node.status != NodeStatus::Terminated);

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rota_engine::journal::Journal;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
@@ -103,8 +104,10 @@ async fn start(
     let accounts = Accounts::new(store, surroundings.clone());
     let first_key = first_start::key(&settings, &accounts, surroundings).await?;
     let kept = keep_key(address, first_key.as_ref());
+    let id = first_start::node_id(&config.data, surroundings)?;
+    let surroundings = &surroundings.clone().heard_by(Journal::new(id, config.log_level, surroundings));
     let options = NodeOptions {
-        id: first_start::node_id(&config.data, surroundings)?,
+        id,
         name: config.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         capacity: config.capacity,
@@ -119,7 +122,7 @@ async fn start(
     if let Some(first) = &first_key {
         first_start::run(store, &accounts, &node.desk, first).await?;
     }
-    let app = App::new(Arc::clone(&node.desk), node.fleet.clone(), accounts, stop.clone());
+    let app = App::new(&node, accounts, stop.clone());
     Ok(Started { node, app: Arc::new(app), first_key, kept })
 }
 

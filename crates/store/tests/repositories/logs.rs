@@ -29,7 +29,7 @@ async fn titles(logs: &Logs, filter: LogFilter) -> Vec<String> {
     let mut cursor = None;
     loop {
         let (page, next) = logs.search(&filter, 1, cursor).await.unwrap();
-        titles.extend(page.into_iter().map(|log| log.document.title));
+        titles.extend(page.into_iter().map(|line| line.log.title));
         cursor = next;
         if cursor.is_none() {
             return titles;
@@ -85,5 +85,22 @@ async fn what_is_too_long_is_cut_and_kept() {
     long.1.message = Some("x".repeat(rota_model::log::MAX_MESSAGE_CHARS + 1));
     logs.append(vec![long]).await.unwrap();
     let (page, _) = logs.search(&LogFilter::default(), 10, None).await.unwrap();
-    assert_eq!(page.first().unwrap().document.check(), Ok(()));
+    assert_eq!(page.first().unwrap().log.check(), Ok(()));
+}
+
+#[tokio::test]
+async fn ids_come_oldest_first_and_what_is_picked_by_them_matches() {
+    let logs = Logs::new(store());
+    logs.append(entries()).await.unwrap();
+    let filter = LogFilter { text: Some("answer".to_owned()), ..LogFilter::default() };
+    let (ids, next) = logs.ids(&LogFilter::default(), 3, None).await.unwrap();
+    assert_eq!(ids, entries()[..3].iter().map(|(id, _)| *id).collect::<Vec<_>>());
+    let (rest, _) = logs.ids(&LogFilter::default(), 3, next).await.unwrap();
+    assert_eq!(rest, [entries()[3].0]);
+    let backwards: Vec<_> = ids.into_iter().rev().chain([LogId::derived(&["none"])]).collect();
+    let picked = logs.pick(&filter, &backwards).await.unwrap();
+    let told: Vec<_> = picked.iter().map(|line| line.log.title.as_str()).collect();
+    assert_eq!(told, ["slow answer", "no answer"]);
+    let red = LogFilter { domain: Some(domain("red")), ..filter };
+    assert_eq!(logs.pick(&red, &backwards).await.unwrap().len(), 1);
 }

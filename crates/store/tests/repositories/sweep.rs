@@ -31,7 +31,7 @@ async fn logged(store: &Arc<dyn Store>, at: &[i64]) -> Logs {
 
 async fn left(logs: &Logs) -> Vec<String> {
     let (page, _) = logs.search(&LogFilter::default(), 100, None).await.unwrap();
-    page.into_iter().map(|log| log.document.title).collect()
+    page.into_iter().map(|line| line.log.title).collect()
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 use rota_model::check::{Checker, Invalid};
 use rota_store::StoreError;
 use rota_store::cursor::Cursor;
+use rota_store::limits::MAX_WORDS;
+use rota_store::words::Words;
 use serde::{Deserialize, Serialize};
 
 const DEFAULT_LIMIT: usize = 50;
@@ -53,4 +55,13 @@ pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Invalid> {
 
 pub(crate) fn cursor(text: Option<&str>) -> Result<Option<Cursor>, StoreError> {
     text.map(Cursor::parse).transpose()
+}
+
+/// Words to search for.
+pub(crate) fn searched(text: String) -> Result<String, Invalid> {
+    match Words::parse(&text).0.len() {
+        1..=MAX_WORDS => Ok(text),
+        0 => Err(Invalid::one("/text", "must hold a word to search for: letters or digits")),
+        count => Err(Invalid::one("/text", format!("may hold {MAX_WORDS} words at most; these are {count}"))),
+    }
 }

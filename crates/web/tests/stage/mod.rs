@@ -4,15 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
+use rota_engine::handler::{Context, Handler, HandlerError};
+use rota_engine::journal::Journal;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
 use rota_model::domain::Domain;
 use rota_model::ids::NodeId;
+use rota_model::log::Level;
 use rota_model::node::NodeRole;
 use rota_model::user::{NewKey, Role, UserId, UserSettings};
 use rota_store::memory::MemoryStore;
@@ -22,7 +26,7 @@ use rota_testkit::surroundings::surroundings;
 use rota_web::accounts::Accounts;
 use rota_web::app::App;
 use rota_web::server::router;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
@@ -57,17 +61,32 @@ pub(crate) async fn stage_with(controllable: bool) -> Stage {
         controllable,
         grace: Duration::from_millis(300),
     };
-    let types = Arc::new(JobTypes::built_in().unwrap());
-    let node = Node::join(Arc::clone(&store), &settings, options, types, surroundings.clone()).await.unwrap();
+    let mut types = JobTypes::built_in().unwrap();
+    types.add("talk", &json!({}), Arc::new(Talker)).unwrap();
+    let heard = surroundings.clone().heard_by(Journal::new(options.id, Level::Info, &surroundings));
+    let node = Node::join(Arc::clone(&store), &settings, options, Arc::new(types), heard).await.unwrap();
     let accounts = Accounts::new(&store, surroundings.clone());
     assert!(accounts.bootstrap(KEY).await.unwrap());
     for name in ["red", "blue"] {
         accounts.create_domain(name.parse().unwrap(), Default::default()).await.unwrap().unwrap();
     }
     let stop = CancellationToken::new();
-    let app = Arc::new(App::new(Arc::clone(&node.desk), node.fleet.clone(), accounts, stop.clone()));
+    let app = Arc::new(App::new(&node, accounts, stop.clone()));
     tokio::spawn(node.run(stop.clone()));
     Stage { router: router(Arc::clone(&app)), app, surroundings, stop }
+}
+
+/// Says its payload's `lines`, each `[level, text]`.
+struct Talker;
+
+#[async_trait]
+impl Handler for Talker {
+    async fn run(&self, job: Context) -> Result<Map<String, Value>, HandlerError> {
+        for line in job.payload.get("lines").and_then(Value::as_array).unwrap() {
+            job.log(line[0].as_str().unwrap().parse().unwrap(), line[1].as_str().unwrap());
+        }
+        Ok(Map::new())
+    }
 }
 
 impl Stage {

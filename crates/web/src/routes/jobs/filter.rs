@@ -4,9 +4,9 @@ use rota_model::check::{Checker, Invalid};
 use rota_model::job::JobStatus;
 use rota_model::time::UnixMillis;
 use rota_store::jobs::JobFilter;
-use rota_store::limits::MAX_WORDS;
-use rota_store::words::Words;
 use serde::Deserialize;
+
+use crate::routes::list::searched;
 
 /// What a list of jobs is narrowed to.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -102,13 +102,5 @@ impl JobsToDelete {
             _ => {}
         }
         check.finish().map(|()| filter)
-    }
-}
-
-fn searched(text: String) -> Result<String, Invalid> {
-    match Words::parse(&text).0.len() {
-        1..=MAX_WORDS => Ok(text),
-        0 => Err(Invalid::one("/text", "must hold a word to search for: letters or digits")),
-        count => Err(Invalid::one("/text", format!("may hold {MAX_WORDS} words at most; these are {count}"))),
     }
 }
