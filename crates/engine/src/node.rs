@@ -35,6 +35,7 @@ use crate::lease::Lease;
 use crate::maintenance::Maintenance;
 use crate::membership::{Card, Doing, Membership, Place};
 use crate::processor::{self, Processor};
+use crate::registry::TypeRegistry;
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
 use crate::waiters::Waiters;
@@ -56,6 +57,8 @@ pub struct NodeOptions {
     pub controllable: bool,
     /// How long running jobs may go on when the node stops or is drained; the rest is given back.
     pub grace: Duration,
+    /// Whether domains may define job types of their own here.
+    pub registry: bool,
 }
 
 pub struct Node {
@@ -65,6 +68,7 @@ pub struct Node {
     life: Arc<Life>,
     maintenance: Maintenance,
     watching: Watching,
+    registry: Arc<TypeRegistry>,
 }
 
 /// What the tasks of a node share.
@@ -127,10 +131,12 @@ impl Node {
         let works = options.roles.contains(&NodeRole::Processor);
         let wanted = membership.wanted();
         processor.set_rests(!works || wanted.is_some());
+        let registry = TypeRegistry::new(&store, types, surroundings.clone(), options.registry);
+        let registry = Arc::new(registry);
         let desk = JobDesk::new(desk::Parts {
             jobs: jobs.clone(),
             unique_keys: UniqueKeys::new(Arc::clone(&store)),
-            types,
+            registry: Arc::clone(&registry),
             waiters: waiters.clone(),
             surroundings: surroundings.clone(),
             sections: settings.sections,
@@ -160,21 +166,25 @@ impl Node {
             wanted: Mutex::new(Wanted { wish: wanted, over: CancellationToken::new() }),
             beats: AtomicU64::new(0),
         };
-        Ok(Self { desk: Arc::new(desk), fleet, membership, life: Arc::new(life), maintenance, watching })
+        let (desk, life) = (Arc::new(desk), Arc::new(life));
+        Ok(Self { desk, fleet, membership, life, maintenance, watching, registry })
     }
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { membership, life, maintenance, watching, .. } = self;
+        let Self { membership, life, maintenance, watching, registry, .. } = self;
         let over = CancellationToken::new();
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
-        let parts = [
+        let mut parts = vec![
             spawn(Box::pin(life.waiters.clone().run(life.jobs.changes()))),
             spawn(Box::pin(rounds::watch(Arc::clone(&life), watching))),
             spawn(Box::pin(rounds::recover(Arc::clone(&life)))),
             spawn(Box::pin(rounds::guard(Arc::clone(&life)))),
             spawn(Box::pin(rounds::maintain(Arc::clone(&life), maintenance))),
         ];
+        if registry.is_open() {
+            parts.push(spawn(Box::pin(registry.listen())));
+        }
         let mut beats =
             life.surroundings.spawn(rounds::beat(Arc::clone(&life), membership, over.clone(), stop.clone()));
         let mut work = life.surroundings.spawn(Arc::clone(&life.processor).run(stop.clone(), life.grace));

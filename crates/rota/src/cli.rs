@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use rota_model::domain::Domain;
 
 use crate::arguments;
-use crate::commands::{domain, job, key, node, session, store, up, user};
+use crate::commands::{domain, job, job_type, key, node, session, store, up, user};
 use crate::output::Format;
 
 const AFTER_HELP: &str = "\
@@ -54,6 +54,9 @@ pub(crate) enum Command {
     /// Submit jobs and follow them
     #[command(subcommand)]
     Job(job::JobCommand),
+    /// Define the types of jobs: what their payloads must look like, and their defaults
+    #[command(subcommand)]
+    Type(job_type::TypeCommand),
     /// Look at the nodes of the installation, and pause or drain them
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -145,6 +148,8 @@ mod tests {
             "rota job delete 018f0000-0000-7000-8000-000000000001 --type wait",
             "rota job delete --all --status FAILED",
             "rota job delete --older-than 7d --created-before 1000",
+            "rota type put",
+            "rota type put t --attempts many",
             "rota node pause",
             "rota node drain n --timeout 5s",
             "rota user set local:alice",

@@ -63,6 +63,7 @@ impl Stage {
             capacity: 8,
             controllable: true,
             grace: Duration::from_secs(2),
+            registry: true,
         }
     }
 

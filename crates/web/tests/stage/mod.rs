@@ -56,6 +56,7 @@ pub(crate) async fn stage_with(controllable: bool) -> Stage {
         roles: vec![NodeRole::Web, NodeRole::Processor],
         controllable,
         grace: Duration::from_millis(300),
+        registry: true,
     };
     let types = Arc::new(JobTypes::built_in().unwrap());
     let node = Node::join(Arc::clone(&store), &settings, options, types, surroundings.clone()).await.unwrap();
