@@ -55,7 +55,8 @@ mod tests {
     #[tokio::test]
     async fn names_are_escaped_and_force_is_said_only_where_it_is_meant() {
         let body = json!({"domain": "default", "type": "a/b", "builtIn": false, "runBy": ["n"]}).to_string();
-        let (url, asked) = answer(vec![Answer::json(200, body), Answer::Status(204, "x", String::new())]).await;
+        let (url, asked) =
+            answer(vec![Answer::json(200, body), Answer::Status(204, "x", String::new())]).await;
         let client = Client::new(&url, "rota_key").unwrap();
         let settings = JobTypeSettings { attempts: Some(3), ..JobTypeSettings::default() };
         let view = client.set_job_type(&Domain::default(), "a/b", &settings, false).await.unwrap();
@@ -64,6 +65,10 @@ mod tests {
         let asked = asked.await.unwrap();
         assert!(asked[0].starts_with("PUT /api/v1/domains/default/job-types/a%2Fb HTTP"), "{}", asked[0]);
         assert!(asked[0].ends_with(r#"{"attempts":3}"#), "{}", asked[0]);
-        assert!(asked[1].starts_with("DELETE /api/v1/domains/default/job-types/a%2Fb?force=true "), "{}", asked[1]);
+        assert!(
+            asked[1].starts_with("DELETE /api/v1/domains/default/job-types/a%2Fb?force=true "),
+            "{}",
+            asked[1]
+        );
     }
 }

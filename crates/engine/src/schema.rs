@@ -92,7 +92,9 @@ fn size(value: &Value) -> u64 {
     match value {
         Value::String(text) => 1 + texts(text),
         Value::Array(items) => 1 + items.iter().map(size).sum::<u64>(),
-        Value::Object(fields) => 1 + fields.iter().map(|(name, value)| texts(name) + size(value)).sum::<u64>(),
+        Value::Object(fields) => {
+            1 + fields.iter().map(|(name, value)| texts(name) + size(value)).sum::<u64>()
+        }
         _ => 1,
     }
 }

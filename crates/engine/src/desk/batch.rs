@@ -54,7 +54,9 @@ impl JobDesk {
         let mut spent = 0;
         for (nth, submission) in submissions.into_iter().enumerate() {
             let checked = self.checked(domain, &submission).await;
-            spent += checked.as_ref().map_or(1, |checked| self.registry.effort(&submission, checked.known.as_deref()));
+            spent += checked
+                .as_ref()
+                .map_or(1, |checked| self.registry.effort(&submission, checked.known.as_deref()));
             if spent > TURN {
                 yield_now().await;
                 spent = 0;
@@ -80,11 +82,7 @@ impl JobDesk {
     }
 
     /// Those without a unique key: one write for all of them.
-    async fn submit_plain(
-        &self,
-        domain: &Domain,
-        submissions: Vec<Placed>,
-    ) -> Vec<(usize, Answer)> {
+    async fn submit_plain(&self, domain: &Domain, submissions: Vec<Placed>) -> Vec<(usize, Answer)> {
         let places: Vec<usize> = submissions.iter().map(|placed| placed.nth).collect();
         let all_failed =
             |error: StoreError| places.iter().map(|nth| (*nth, Err(error.clone().into()))).collect();
@@ -126,11 +124,7 @@ impl JobDesk {
         Ok(answers)
     }
 
-    async fn submit_each(
-        &self,
-        domain: &Domain,
-        submissions: Vec<Placed>,
-    ) -> Vec<(usize, Answer)> {
+    async fn submit_each(&self, domain: &Domain, submissions: Vec<Placed>) -> Vec<(usize, Answer)> {
         let submit = |Placed { nth, submission, .. }| async move {
             let submitted = Box::pin(self.submit(domain, submission)).await;
             (nth, submitted.map(|submitted| Accepted::of(&submitted)))

@@ -32,9 +32,8 @@ impl Known {
     /// What is stored was checked before; if it cannot be compiled now, another version of Rota wrote it.
     pub(super) fn compile(job_type: JobType) -> Result<Self, StoreError> {
         let compiled = job_type.schema.as_ref().map(Schema::compile).transpose();
-        let schema = compiled.map_err(|invalid| {
-            StoreError::damaged(format!("use the job type {}", job_type.id()), invalid)
-        })?;
+        let schema = compiled
+            .map_err(|invalid| StoreError::damaged(format!("use the job type {}", job_type.id()), invalid))?;
         Ok(Self { job_type, schema })
     }
 
@@ -169,6 +168,7 @@ mod tests {
         }
         assert!(cache.lock().by_id.len() <= MAX_KEPT);
         cache.forget_all();
-        assert_eq!((cache.lock().room, cache.generation()), (0, 1));
+        let kept = cache.lock();
+        assert_eq!((kept.by_id.len(), kept.room, kept.generation), (0, 0, 1));
     }
 }

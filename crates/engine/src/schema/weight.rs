@@ -77,7 +77,9 @@ impl<'a> Survey<'a> {
             let detail = "is not taken: refer with $ref to a place, such as #/$defs/address";
             self.check.refuse(format!("{pointer}/{keyword}"), detail);
         }
-        for keyword in ["$id", "id", "$schema"].into_iter().filter(|keyword| !is_root && fields.contains_key(*keyword)) {
+        for keyword in
+            ["$id", "id", "$schema"].into_iter().filter(|keyword| !is_root && fields.contains_key(*keyword))
+        {
             self.check.refuse(format!("{pointer}/{keyword}"), "may only stand in the schema as a whole");
         }
         for Place { keyword, part, schema, .. } in inside(fields) {
@@ -91,7 +93,8 @@ impl<'a> Survey<'a> {
         for (target, pointer) in &self.references {
             let found = target_of(root, target).is_some_and(|found| self.schemas.contains(&identity(found)));
             if !found {
-                let detail = "must lead to a schema inside this one, such as #/$defs/address; nothing is fetched";
+                let detail =
+                    "must lead to a schema inside this one, such as #/$defs/address; nothing is fetched";
                 self.check.refuse(pointer, detail);
             }
         }
@@ -133,7 +136,11 @@ impl<'a> Scale<'a> {
         let key = (identity(schema), depths);
         let measure = match self.known.get(&key) {
             Some(Some(measure)) => *measure,
-            Some(None) => return Err(refused("refers to itself without going deeper into the payload: no check would end")),
+            Some(None) => {
+                return Err(refused(
+                    "refers to itself without going deeper into the payload: no check would end",
+                ));
+            }
             None => {
                 if level > MAX_HEIGHT {
                     return Err(too_deep());
@@ -154,7 +161,12 @@ impl<'a> Scale<'a> {
         Ok(measure)
     }
 
-    fn sum(&mut self, fields: &'a Map<String, Value>, depths: usize, level: usize) -> Result<Measure, Invalid> {
+    fn sum(
+        &mut self,
+        fields: &'a Map<String, Value>,
+        depths: usize,
+        level: usize,
+    ) -> Result<Measure, Invalid> {
         let mut weight = 1 + values(fields);
         let mut height = 0;
         let mut one_inside: BTreeMap<&str, u64> = BTreeMap::new();
@@ -239,7 +251,8 @@ mod tests {
     fn long_chains_are_refused() {
         let chain = |count: usize, link: &dyn Fn(Value) -> Value| {
             let next = |nth: usize| link(json!({"$ref": format!("#/$defs/d{nth}")}));
-            let mut defs: Map<String, Value> = (0..count).map(|nth| (format!("d{nth}"), next(nth + 1))).collect();
+            let mut defs: Map<String, Value> =
+                (0..count).map(|nth| (format!("d{nth}"), next(nth + 1))).collect();
             defs.insert(format!("d{count}"), json!({}));
             json!({"$ref": "#/$defs/d0", "$defs": defs})
         };
@@ -263,7 +276,8 @@ mod tests {
             let Invalid(errors) = of(&schema).unwrap_err();
             assert_eq!(errors[0].pointer, pointer, "{schema}: {errors:?}");
         }
-        let names = json!({"properties": {"$ref": {"type": "string"}, "$id": {}, "id": {}}, "const": {"$ref": "x"}});
+        let names =
+            json!({"properties": {"$ref": {"type": "string"}, "$id": {}, "id": {}}, "const": {"$ref": "x"}});
         assert!(of(&names).is_ok(), "names of properties and values are no keywords");
     }
 }

@@ -51,10 +51,7 @@ impl JobTypeSettings {
         check.absorb(job_type.check());
         // Nothing heeds it yet, and a limit that is accepted and ignored is worse than none.
         if job_type.concurrency.is_some() {
-            check.refuse(
-                "/concurrency",
-                "is kept for a later version, and would do nothing: leave it out",
-            );
+            check.refuse("/concurrency", "is kept for a later version, and would do nothing: leave it out");
         }
         check.finish().map(|()| job_type)
     }

@@ -148,7 +148,8 @@ fn row(view: &JobTypeView) -> [Cell; 6] {
 fn listing(view: &JobTypeView) -> Table {
     let job_type = &view.job_type;
     let backoff = job_type.backoff.as_ref().map(|backoff| {
-        let [delay, most] = [backoff.delay_ms, backoff.max_delay_ms].map(|ms| span(Duration::from_millis(ms)));
+        let [delay, most] =
+            [backoff.delay_ms, backoff.max_delay_ms].map(|ms| span(Duration::from_millis(ms)));
         format!("{delay}, {} times longer each time, {most} at most", backoff.factor)
     });
     let mut rows = vec![
@@ -195,7 +196,8 @@ mod tests {
     #[test]
     fn every_flag_has_its_place_in_the_settings() {
         let line = "rota type put t --schema {\"type\":\"object\"} --attempts 3 --timeout 30s --backoff 5s";
-        let Command::Type(TypeCommand::Put(args)) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
+        let Command::Type(TypeCommand::Put(args)) = Cli::try_parse_from(line.split(' ')).unwrap().command
+        else {
             panic!("{line}")
         };
         let settings = args.into_settings(std::io::empty()).unwrap();

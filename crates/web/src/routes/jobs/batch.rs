@@ -107,11 +107,9 @@ pub(crate) async fn submit_batch(
     let items = refused.into_iter().filter_map(|refused| match refused {
         Some(problem) => Some(BatchItem::Refused { problem }),
         None => submitted.next().map(|answer| match answer {
-            Ok(job) => BatchItem::Accepted {
-                job_id: job.job_id,
-                job_number: job.job_number,
-                existing: !job.is_new,
-            },
+            Ok(job) => {
+                BatchItem::Accepted { job_id: job.job_id, job_number: job.job_number, existing: !job.is_new }
+            }
             Err(error) => BatchItem::Refused { problem: error.into() },
         }),
     });

@@ -221,7 +221,11 @@ mod tests {
         let first = keys("{\"a\": 1}\n{\"a\": 1}\n{\"b\": 12345678901234567}\n");
         assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 3, "the same line elsewhere is another job");
         assert_eq!(first, keys("{\"a\": 1}\n{\"a\": 1}\r\n{\"b\": 12345678901234567}"), "each time");
-        assert_eq!(first, keys("{\"a\": 1}\n{\"a\": 1}\n{\"b\": 12345678901234567}\n{}\n")[..3], "grown at its end");
+        assert_eq!(
+            first,
+            keys("{\"a\": 1}\n{\"a\": 1}\n{\"b\": 12345678901234567}\n{}\n")[..3],
+            "grown at its end"
+        );
         let other = keys("{\"a\": 2}\n{\"a\": 1}\n{\"b\": 12345678901234567}\n");
         assert!(first.iter().zip(&other).all(|(one, two)| one != two), "another file");
         let input = Box::new(io::Cursor::new(b"{}\n".to_vec()));

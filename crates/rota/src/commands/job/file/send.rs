@@ -44,7 +44,8 @@ impl Sender {
             let texts: Vec<&RawValue> = lines.iter().map(|line| line.text.as_ref()).collect();
             let why = match self.client.submit_jobs(&self.domain, &texts).await {
                 Ok(answers) => {
-                    let again = lines.into_iter().zip(answers).filter_map(|(line, answer)| sent.add(line, answer));
+                    let again =
+                        lines.into_iter().zip(answers).filter_map(|(line, answer)| sent.add(line, answer));
                     let (left, mut problems): (Vec<_>, Vec<_>) = again.unzip();
                     lines = left;
                     problems.pop().map(|problem| Failure::from(Error::Problem(Box::new(problem))))
