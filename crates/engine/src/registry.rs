@@ -105,8 +105,8 @@ impl TypeRegistry {
         if relied_on.is_none() && known.is_none() {
             return Err(self.compiled.unknown(kind));
         }
-        let schemas = relied_on.into_iter().chain(known.and_then(|known| known.schema.as_ref()));
-        schemas.map(|schema| schema.check(payload)).collect()
+        let mut schemas = relied_on.into_iter().chain(known.and_then(|known| known.schema.as_ref()));
+        schemas.try_for_each(|schema| schema.check(payload))
     }
 
     /// How much work that is, about.

@@ -44,7 +44,7 @@ async fn submit(node: &Running, kind: &str, payload: Value) -> Result<Job, Submi
 /// The place of the first fault.
 async fn fault(node: &Running, kind: &str, payload: Value) -> String {
     match submit(node, kind, payload).await {
-        Err(SubmitError::Invalid(invalid)) => invalid.0[0].pointer.clone(),
+        Err(SubmitError::Invalid(invalid)) => invalid.0.first().unwrap().pointer.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -225,10 +225,11 @@ impl Fate for Counting {
             Call::Read(keys) if keys.iter().any(is_type) => {
                 self.reads.fetch_add(1, Ordering::Relaxed);
             }
-            Call::Write(batch) if batch.iter().any(|write| is_type(write.key())) => {
-                if self.loses.swap(false, Ordering::Relaxed) {
-                    return Lot { effect: Effect::Unanswered, ..Lot::CALM };
-                }
+            Call::Write(batch)
+                if batch.iter().any(|write| is_type(write.key()))
+                    && self.loses.swap(false, Ordering::Relaxed) =>
+            {
+                return Lot { effect: Effect::Unanswered, ..Lot::CALM };
             }
             _ => {}
         }

@@ -29,7 +29,7 @@ pub struct Problem {
     pub errors: Vec<FieldError>,
     /// The jobs that are in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub jobs: Option<JobsInTheWay>,
+    pub jobs: Option<Box<JobsInTheWay>>,
 }
 
 /// Jobs that wait, and are in the way of what was asked.
@@ -105,7 +105,7 @@ impl Problem {
         let ids = found.ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let more = if found.count > found.ids.len() as u64 { ", and more" } else { "" };
         let detail = format!("{jobs} {what}: {ids}{more}; {otherwise}");
-        Self { jobs: Some(found.into()), ..Self::new(Kind::CONFLICT, detail) }
+        Self { jobs: Some(Box::new(found.into())), ..Self::new(Kind::CONFLICT, detail) }
     }
 
     /// Somebody else wrote since the caller looked.

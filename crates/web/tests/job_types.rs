@@ -1,5 +1,5 @@
 //! The registry of job types over HTTP: who may, what is refused and why, and that nothing of it reaches another domain.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 mod stage;
 

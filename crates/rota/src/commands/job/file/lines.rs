@@ -144,13 +144,11 @@ fn job_in(line: &[u8], key: &str) -> Result<Option<Box<RawValue>>, String> {
     if line.is_empty() {
         return Ok(None);
     }
-    let fields = match serde_json::from_slice::<BTreeMap<String, &RawValue>>(line) {
-        Ok(fields) => fields,
-        Err(_) => return serde_json::from_slice(line).map(Some).map_err(|_| why_no_json(line)),
-    };
+    let as_it_is = || serde_json::from_slice(line).map(Some).map_err(|_| why_no_json(line));
+    let Ok(fields) = serde_json::from_slice::<BTreeMap<String, &RawValue>>(line) else { return as_it_is() };
     match fields.get(KEY).map(|key| key.get()) {
         Some("null") => Err(format!("/{KEY}: must be a text, or left out")),
-        Some(_) => serde_json::from_slice(line).map(Some).map_err(|_| why_no_json(line)),
+        Some(_) => as_it_is(),
         None => with_key(line, key, fields.is_empty()).ok_or_else(|| why_no_json(line)).map(Some),
     }
 }
