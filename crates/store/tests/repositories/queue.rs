@@ -171,3 +171,29 @@ async fn what_a_filter_names_is_deleted_unless_it_runs() {
     assert_eq!(left.into_iter().collect::<Vec<_>>(), [(JobStatus::Started, 2), (JobStatus::Failed, 1)]);
     assert_eq!(jobs.delete_all(Vec::new(), UnixMillis(9)).await.unwrap(), []);
 }
+
+#[tokio::test]
+async fn what_waits_of_a_type_is_found_in_pages_in_its_domain_alone() {
+    let jobs = Jobs::new(store());
+    let mine: Vec<Job> = (0..5).map(|nth| queued(&format!("mine {nth}"))).collect();
+    let kind = mine[0].input.kind.clone();
+    let mut others = vec![job("blue", "theirs", "QUEUED", ""), job("red", "ended", "SUCCESSFUL", "")];
+    others.push(Job { priority: 9, ..queued("urgent") });
+    let mut of_another = queued("another type");
+    of_another.input.kind = "another".to_owned();
+    others.push(of_another);
+    jobs.create_all(&mine).await.unwrap();
+    jobs.create_all(&others).await.unwrap();
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = jobs.queued(&domain("red"), &kind, mine[0].priority, 2, after).await.unwrap();
+        assert!(page.0.len() <= 2);
+        found.extend(page.0.into_iter().map(|job| job.job_name));
+        after = page.1;
+        if after.is_none() {
+            break;
+        }
+    }
+    found.sort();
+    assert_eq!(found, ["mine 0", "mine 1", "mine 2", "mine 3", "mine 4"]);
+}

@@ -55,16 +55,19 @@ pub(crate) struct SubmitArgs {
     #[command(flatten)]
     life: LifeArgs,
     #[command(flatten)]
+    backoff: BackoffArgs,
+    #[command(flatten)]
     unique: UniqueArgs,
     /// Submit the jobs in this file, one JSON object per line; - for the standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kind", "payload", "name", "wait", "priority",
         "idempotency_key", "LifeArgs", "BackoffArgs", "UniqueArgs"])]
     file: Option<PathBuf>,
     /// Make the jobs of a file again that was sent before, under this name for the repetition
-    #[arg(long, value_name = "NAME", requires = "file")]
+    #[arg(long, value_name = "NAME", requires = "file", conflicts_with = "kind")]
     again: Option<String>,
     /// How long to go on sending a file while Rota does not answer
-    #[arg(long, value_name = "SPAN", requires = "file", default_value = "60s", value_parser = arguments::span)]
+    #[arg(long, value_name = "SPAN", requires = "file", conflicts_with = "kind", default_value = "60s",
+        value_parser = arguments::span)]
     retry_for: Duration,
 }
 
@@ -83,8 +86,6 @@ pub(crate) struct LifeArgs {
     /// How long one attempt may take [default: as long as it needs]
     #[arg(long, value_name = "SPAN", value_parser = arguments::span)]
     timeout: Option<Duration>,
-    #[command(flatten)]
-    backoff: BackoffArgs,
 }
 
 /// How long to wait between attempts.
@@ -173,7 +174,7 @@ impl SubmitArgs {
             expires_at: self.life.expires.map(|when| when.seen_from(now)),
             attempts: self.life.attempts,
             timeout_ms: self.life.timeout.map(millis),
-            backoff: self.life.backoff.backoff(),
+            backoff: self.backoff.backoff(),
             unique: self.unique.into_unique(),
             ..NewJob::new(self.name.unwrap_or_else(|| kind.clone()), kind, payload)
         })
