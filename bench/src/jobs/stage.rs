@@ -124,6 +124,7 @@ pub(super) fn options() -> NodeOptions {
         capacity: 64,
         controllable: true,
         grace: Duration::from_millis(300),
+        registry: true,
     }
 }
 

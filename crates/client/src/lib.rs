@@ -1,7 +1,7 @@
 //! A typed client of Rota's HTTP interface, for the command line and for programs.
 //!
 //! - [`Client`]: where Rota is and who asks; one method per route
-//! - [`jobs`], [`logs`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`]: the routes, each with what it sends and gets
+//! - [`jobs`], [`job_types`], [`logs`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`]: the routes, each with what it sends and gets
 //! - [`page`]: lists that come in pages
 //! - [`error`]: why a call gave no answer; a refusal of Rota is told apart from Rota being out of reach
 //!
@@ -32,6 +32,7 @@ mod call;
 mod client;
 pub mod domains;
 pub mod error;
+pub mod job_types;
 pub mod jobs;
 pub mod keys;
 pub mod logs;

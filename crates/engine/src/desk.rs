@@ -33,8 +33,8 @@ use crate::flaws::Flaw;
 use crate::numbers::Numbers;
 use crate::patience::persevere;
 use crate::processor::Processor;
+use crate::registry::{Known, TypeRegistry};
 use crate::surroundings::Surroundings;
-use crate::types::JobTypes;
 use crate::waiters::Waiters;
 
 pub use batch::{Accepted, MAX_BATCH};
@@ -79,7 +79,7 @@ pub enum SubmitError {
 pub struct JobDesk {
     jobs: Jobs,
     unique_keys: UniqueKeys,
-    types: Arc<JobTypes>,
+    registry: Arc<TypeRegistry>,
     numbers: Numbers,
     waiters: Waiters,
     surroundings: Surroundings,
@@ -88,11 +88,17 @@ pub struct JobDesk {
     processor: Arc<Processor>,
 }
 
+/// A submission against which there is nothing to be said.
+struct Checked {
+    job_id: JobId,
+    known: Option<Arc<Known>>,
+}
+
 /// What a desk needs of its node.
 pub(crate) struct Parts {
     pub(crate) jobs: Jobs,
     pub(crate) unique_keys: UniqueKeys,
-    pub(crate) types: Arc<JobTypes>,
+    pub(crate) registry: Arc<TypeRegistry>,
     pub(crate) waiters: Waiters,
     pub(crate) surroundings: Surroundings,
     pub(crate) sections: u32,
@@ -102,27 +108,35 @@ pub(crate) struct Parts {
 
 impl JobDesk {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { jobs, unique_keys, types, waiters, surroundings, sections, node, processor } = parts;
+        let Parts { jobs, unique_keys, registry, waiters, surroundings, sections, node, processor } = parts;
         let numbers = Numbers::new(jobs.clone());
-        Self { jobs, unique_keys, types, numbers, waiters, surroundings, sections, node, processor }
+        Self { jobs, unique_keys, registry, numbers, waiters, surroundings, sections, node, processor }
+    }
+
+    /// The types of jobs, and what domains say of them.
+    pub fn types(&self) -> &TypeRegistry {
+        &self.registry
     }
 
     /// Takes a job. On return it is on disk.
     pub async fn submit(&self, domain: &Domain, submission: NewJob) -> Result<Submitted, SubmitError> {
-        let job_id = self.checked(domain, &submission)?;
+        let Checked { job_id, known } = self.checked(domain, &submission).await?;
         let number = self.numbers.next().await?;
         if submission.unique.is_some() {
-            return Box::pin(self.submit_unique(domain, &submission, job_id, number)).await;
+            let unique = self.submit_unique(domain, &submission, known.as_deref(), job_id, number);
+            return Box::pin(unique).await;
         }
-        let job = self.job(domain, submission, job_id, number);
+        let job = self.job(domain, submission, known.as_deref(), job_id, number);
         self.create(job).await
     }
 
-    /// The id of the job, if there is nothing to be said against it.
-    fn checked(&self, domain: &Domain, submission: &NewJob) -> Result<JobId, Invalid> {
+    /// The id of the job, if there is nothing to be said against it, and what the domain says of its type.
+    async fn checked(&self, domain: &Domain, submission: &NewJob) -> Result<Checked, SubmitError> {
         submission.check()?;
-        self.types.check(submission)?;
-        self.job_id(domain, submission.idempotency_key.as_deref())
+        let known = self.registry.known(domain, &submission.input.kind).await?;
+        self.registry.check(submission, known.as_deref())?;
+        let job_id = self.job_id(domain, submission.idempotency_key.as_deref())?;
+        Ok(Checked { job_id, known })
     }
 
     fn job_id(&self, domain: &Domain, idempotency_key: Option<&str>) -> Result<JobId, Invalid> {
@@ -135,7 +149,14 @@ impl JobDesk {
     }
 
     /// The job as it is to be stored.
-    fn job(&self, domain: &Domain, submission: NewJob, job_id: JobId, job_number: u64) -> Job {
+    fn job(
+        &self,
+        domain: &Domain,
+        submission: NewJob,
+        known: Option<&Known>,
+        job_id: JobId,
+        job_number: u64,
+    ) -> Job {
         let place = Place {
             domain: domain.clone(),
             job_id,
@@ -143,7 +164,8 @@ impl JobDesk {
             sections: self.sections,
             accepted_by: self.node,
         };
-        submission.into_job(place, self.surroundings.now())
+        let defaults = known.map(|known| known.job_type.defaults()).unwrap_or_default();
+        submission.into_job_of(&defaults, place, self.surroundings.now())
     }
 
     /// Stores a job, already claimed if this node can begin with it at once.

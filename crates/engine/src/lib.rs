@@ -6,7 +6,8 @@
 //! - [`fleet`]: the nodes, for people who look at them and tell them what to do
 //! - [`desk`]: where jobs are submitted, looked up, waited for and changed
 //! - [`processor`]: claims due jobs, runs their handlers, settles what came of it
-//! - [`handler`], [`handlers`], [`types`]: what a job type does and which payloads it takes
+//! - [`handler`], [`handlers`], [`types`], [`schema`]: what a job type does and which payloads it takes
+//! - [`registry`]: the types that domains define for themselves
 //! - [`journal`], [`logbook`]: what nodes and handlers say, and how it is read and followed
 //! - [`maintenance`]: what has to be done now and then
 //! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
@@ -28,6 +29,8 @@ pub mod node;
 mod numbers;
 mod patience;
 pub mod processor;
+pub mod registry;
+pub mod schema;
 pub mod surroundings;
 pub mod types;
 mod waiters;

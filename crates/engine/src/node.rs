@@ -40,6 +40,7 @@ use crate::logbook::Logbook;
 use crate::maintenance::Maintenance;
 use crate::membership::{Card, Doing, Membership, Place};
 use crate::processor::{self, Processor};
+use crate::registry::TypeRegistry;
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
 use crate::waiters::Waiters;
@@ -61,6 +62,8 @@ pub struct NodeOptions {
     pub controllable: bool,
     /// How long running jobs may go on when the node stops or is drained; the rest is given back.
     pub grace: Duration,
+    /// Whether domains may define job types of their own here.
+    pub registry: bool,
 }
 
 pub struct Node {
@@ -72,6 +75,7 @@ pub struct Node {
     maintenance: Maintenance,
     watching: Watching,
     logs: Logs,
+    registry: Arc<TypeRegistry>,
 }
 
 /// What the tasks of a node share.
@@ -136,10 +140,12 @@ impl Node {
         let works = options.roles.contains(&NodeRole::Processor);
         let wanted = membership.wanted();
         processor.set_rests(!works || wanted.is_some());
+        let registry = TypeRegistry::new(&store, types, surroundings.clone(), options.registry);
+        let registry = Arc::new(registry);
         let desk = JobDesk::new(desk::Parts {
             jobs: jobs.clone(),
             unique_keys: UniqueKeys::new(Arc::clone(&store)),
-            types,
+            registry: Arc::clone(&registry),
             waiters: waiters.clone(),
             surroundings: surroundings.clone(),
             sections: settings.sections,
@@ -170,22 +176,25 @@ impl Node {
             beats: AtomicU64::new(0),
         };
         let (desk, life) = (Arc::new(desk), Arc::new(life));
-        Ok(Self { desk, fleet, logbook, membership, life, maintenance, watching, logs })
+        Ok(Self { desk, fleet, logbook, membership, life, maintenance, watching, logs, registry })
     }
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { membership, life, maintenance, watching, logs, .. } = self;
+        let Self { membership, life, maintenance, watching, logs, registry, .. } = self;
         let over = CancellationToken::new();
         let scribe = Scribe::begin(&life.surroundings, logs);
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
-        let parts = [
+        let mut parts = vec![
             spawn(Box::pin(life.waiters.clone().run(life.jobs.changes()))),
             spawn(Box::pin(rounds::watch(Arc::clone(&life), watching))),
             spawn(Box::pin(rounds::recover(Arc::clone(&life)))),
             spawn(Box::pin(rounds::guard(Arc::clone(&life)))),
             spawn(Box::pin(rounds::maintain(Arc::clone(&life), maintenance))),
         ];
+        if registry.is_open() {
+            parts.push(spawn(Box::pin(registry.listen())));
+        }
         let mut beats =
             life.surroundings.spawn(rounds::beat(Arc::clone(&life), membership, over.clone(), stop.clone()));
         let mut work = life.surroundings.spawn(Arc::clone(&life.processor).run(stop.clone(), life.grace));

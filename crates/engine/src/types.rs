@@ -3,26 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jsonschema::Validator;
-use rota_model::check::{Checker, Invalid};
+use rota_model::check::Invalid;
 use rota_model::job::NewJob;
 use serde_json::Value;
 
 use crate::handler::Handler;
 use crate::handlers::{Noop, Wait};
-
-/// How many faults of one payload are told at once.
-const MAX_FAULTS: usize = 20;
+use crate::schema::Schema;
 
 #[derive(Default)]
 pub struct JobTypes {
     types: BTreeMap<String, JobType>,
     /// Types that other nodes run: their jobs are taken here, and wait for those nodes.
-    foreign: BTreeMap<String, Validator>,
+    foreign: BTreeMap<String, Schema>,
 }
 
 struct JobType {
-    schema: Validator,
+    schema: Schema,
     handler: Arc<dyn Handler>,
 }
 
@@ -60,23 +57,35 @@ impl JobTypes {
         self.types.get(name).map(|job_type| Arc::clone(&job_type.handler))
     }
 
+    /// What the handler of a type relies on; none if the type is not known here.
+    pub(crate) fn schema(&self, name: &str) -> Option<&Schema> {
+        let own = self.types.get(name).map(|job_type| &job_type.schema);
+        own.or_else(|| self.foreign.get(name))
+    }
+
+    /// Every type that is known here, by name.
+    pub(crate) fn known(&self) -> BTreeMap<&str, &Schema> {
+        let own = self.types.iter().map(|(name, job_type)| (name.as_str(), &job_type.schema));
+        let foreign = self.foreign.iter().map(|(name, schema)| (name.as_str(), schema));
+        foreign.chain(own).collect()
+    }
+
     /// Whether the type is known and takes this payload.
     pub fn check(&self, job: &NewJob) -> Result<(), Invalid> {
-        let own = self.types.get(&job.input.kind).map(|job_type| &job_type.schema);
-        let Some(schema) = own.or_else(|| self.foreign.get(&job.input.kind)) else {
-            let known = self.names().into_iter().chain(self.foreign()).collect::<Vec<_>>().join(", ");
-            let detail = format!("no type '{}' is known here; known are: {known}", job.input.kind);
-            return Err(Invalid::one("/input/type", detail));
-        };
-        let mut check = Checker::new();
-        for fault in schema.iter_errors(&job.input.payload).take(MAX_FAULTS) {
-            check.refuse(format!("/input/payload{}", fault.instance_path()), fault.to_string());
+        match self.schema(&job.input.kind) {
+            Some(schema) => schema.check(&job.input.payload),
+            None => Err(self.unknown(&job.input.kind)),
         }
-        check.finish()
+    }
+
+    /// That nobody knows a type.
+    pub(crate) fn unknown(&self, name: &str) -> Invalid {
+        let known = self.known().into_keys().collect::<Vec<_>>().join(", ");
+        Invalid::one("/input/type", format!("no type '{name}' is known here; known are: {known}"))
     }
 }
 
-fn compiled(name: &str, schema: &Value) -> Result<Validator, Invalid> {
-    jsonschema::validator_for(schema)
-        .map_err(|error| Invalid::one("/schema", format!("the schema of type {name} is no schema: {error}")))
+fn compiled(name: &str, schema: &Value) -> Result<Schema, Invalid> {
+    let named = |Invalid(errors)| Invalid::one("/schema", format!("the type {name}: {}", Invalid(errors)));
+    Schema::compile(schema).map_err(named)
 }

@@ -49,6 +49,7 @@ impl Stage {
             roles: vec![NodeRole::Web, NodeRole::Processor],
             controllable: true,
             grace: Duration::from_millis(300),
+            registry: true,
         };
         let mut types = JobTypes::built_in().unwrap();
         types.add("panic", &json!({}), Arc::new(Panics)).unwrap();

@@ -4,6 +4,12 @@
 //! Seed 003 says that a payload "will be crosschecked against the expected payload for the type". This document is
 //! that expectation. Whether the schema is a valid JSON Schema is for the one who compiles it to say; here it is an
 //! object within bounds.
+//!
+//! - [`view`]: types as they are set and shown over HTTP
+
+mod view;
+
+pub use view::{JobTypeSettings, JobTypeView};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,7 +63,19 @@ pub struct JobType {
     pub extra: Extra,
 }
 
+/// What a type says of its jobs where a submission says nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobDefaults {
+    pub attempts: Option<u32>,
+    pub backoff: Option<Backoff>,
+    pub timeout_ms: Option<u64>,
+}
+
 impl JobType {
+    pub fn defaults(&self) -> JobDefaults {
+        JobDefaults { attempts: self.attempts, backoff: self.backoff.clone(), timeout_ms: self.timeout_ms }
+    }
+
     /// `{domain}:{type}`, with nothing before the colon for what belongs to the installation. No domain contains a
     /// colon, so the first one divides.
     pub fn id(&self) -> String {
@@ -127,6 +145,13 @@ mod tests {
             ..JobType::default()
         };
         assert!(large.check().unwrap_err().to_string().contains("at most 65536 bytes"));
+    }
+
+    #[test]
+    fn what_would_do_nothing_is_refused() {
+        let settings = JobTypeSettings { concurrency: Some(3), ..JobTypeSettings::default() };
+        let Invalid(errors) = settings.into_type(Domain::default(), "t").unwrap_err();
+        assert_eq!(errors[0].pointer, "/concurrency");
     }
 
     #[test]

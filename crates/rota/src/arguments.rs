@@ -151,32 +151,41 @@ pub(crate) fn scope() -> impl TypedValueParser<Value = Scope> {
 
 /// A payload: JSON as it stands, `@file`, or `-` for the standard input.
 pub(crate) fn payload(given: &str, stdin: impl Read) -> Result<Value, Failure> {
+    object("payload", EXAMPLE, given, stdin)
+}
+
+/// A JSON Schema, given in the same ways.
+pub(crate) fn schema(given: &str, stdin: impl Read) -> Result<Value, Failure> {
+    object("schema", r#"{"type": "object"}"#, given, stdin)
+}
+
+fn object(what: &str, example: &str, given: &str, stdin: impl Read) -> Result<Value, Failure> {
     let text = match given.strip_prefix('@') {
         Some(path) => std::fs::read(path)
-            .map_err(|error| Failure::refused(format!("the payload file {path} cannot be read: {error}")))?,
-        None if given == "-" => read_all(stdin)?,
+            .map_err(|error| Failure::refused(format!("the {what} file {path} cannot be read: {error}")))?,
+        None if given == "-" => read_all(what, stdin)?,
         None => given.as_bytes().to_vec(),
     };
     let value = json_text::parse(&text).map_err(|fault| {
         Failure::refused(format!(
-            "the payload cannot be used: {fault}; it must be a JSON object, such as {EXAMPLE}"
+            "the {what} cannot be used: {fault}; it must be a JSON object, such as {example}"
         ))
     })?;
     if value.is_object() {
         return Ok(value);
     }
-    Err(Failure::refused(format!("the payload must be a JSON object, such as {EXAMPLE}")))
+    Err(Failure::refused(format!("the {what} must be a JSON object, such as {example}")))
 }
 
 const EXAMPLE: &str = r#"{"millis": 200}"#;
 
-fn read_all(stdin: impl Read) -> Result<Vec<u8>, Failure> {
+fn read_all(what: &str, stdin: impl Read) -> Result<Vec<u8>, Failure> {
     let limit = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
     let mut text = Vec::new();
     let read = stdin.take(limit + 1).read_to_end(&mut text);
     read.map_err(|error| Failure::refused(format!("the standard input cannot be read: {error}")))?;
     if text.len() > MAX_BODY_BYTES {
-        return Err(Failure::refused(format!("the payload has more than {MAX_BODY_BYTES} bytes")));
+        return Err(Failure::refused(format!("the {what} has more than {MAX_BODY_BYTES} bytes")));
     }
     Ok(text)
 }

@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use rota_model::domain::Domain;
 
 use crate::arguments;
-use crate::commands::{domain, job, key, log, node, session, store, up, user};
+use crate::commands::{domain, job, job_type, key, log, node, session, store, up, user};
 use crate::output::Format;
 
 const AFTER_HELP: &str = "\
@@ -54,6 +54,9 @@ pub(crate) enum Command {
     /// Submit jobs and follow them
     #[command(subcommand)]
     Job(job::JobCommand),
+    /// Define the types of jobs: what their payloads must look like, and their defaults
+    #[command(subcommand)]
+    Type(job_type::TypeCommand),
     /// Read what nodes and handlers said, and listen to them
     #[command(subcommand)]
     Log(log::LogCommand),
@@ -141,13 +144,18 @@ mod tests {
             "rota job submit wait --unique k --unique-while ever",
             "rota job submit wait --file jobs.ndjson",
             "rota job submit --file jobs.ndjson --attempts 3",
+            "rota job submit --file jobs.ndjson --backoff 5s",
             "rota job submit --file jobs.ndjson --unique k",
+            "rota job submit noop --again x",
+            "rota job submit noop --retry-for 5s",
             "rota job cancel",
             "rota job requeue no-id",
             "rota job delete 018f0000-0000-7000-8000-000000000001 --all",
             "rota job delete 018f0000-0000-7000-8000-000000000001 --type wait",
             "rota job delete --all --status FAILED",
             "rota job delete --older-than 7d --created-before 1000",
+            "rota type put",
+            "rota type put t --attempts many",
             "rota log",
             "rota log list --level loud",
             "rota log list --since yesterday",

@@ -2,6 +2,7 @@
 
 pub(crate) mod domain;
 pub(crate) mod job;
+pub(crate) mod job_type;
 pub(crate) mod key;
 pub(crate) mod log;
 pub(crate) mod node;
@@ -55,6 +56,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Up(_) => Ok(()),
         Command::Job(command) => job::run(&context, command).await,
+        Command::Type(command) => job_type::run(&context, command).await,
         Command::Log(command) => log::run(&context, command).await,
         Command::Node(command) => node::run(&context, &command).await,
         Command::Domain(command) => domain::run(&context, command).await,

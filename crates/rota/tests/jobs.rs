@@ -1,8 +1,7 @@
 //! Jobs and nodes from the command line: submitting in every way, lists, changes, and what each way to be wrong exits with.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
 
-use std::fmt::Write as _;
-use std::process::{Output, Stdio};
+use std::process::Output;
 
 use rota_testkit::process::{Home, KEY, Rota, code, complaint, json};
 use serde_json::{Value, json};
@@ -67,55 +66,6 @@ fn a_job_carries_what_was_asked_of_it() {
         assert_eq!(code(&refused), 2, "{line}: {}", complaint(&refused));
         assert!(complaint(&refused).contains(words), "{line}: {}", complaint(&refused));
     }
-}
-
-#[test]
-fn a_file_of_jobs_is_taken_line_by_line() {
-    let home = home();
-    let _rota = home.up();
-    let mut text = String::new();
-    for nth in 1..=2_500 {
-        match nth {
-            7 => text.push_str("{oops\n"),
-            8 => text.push('\n'),
-            1_200 => text.push_str("{\"jobName\": \"x\", \"input\": {\"type\": \"unheard-of\"}}\n"),
-            2_100 => text.push_str("[1]\n"),
-            _ => writeln!(
-                text,
-                r#"{{"jobName": "job {nth}", "input": {{"type": "noop"}}, "runAt": 4102444799000}}"#
-            )
-            .unwrap(),
-        }
-    }
-    std::fs::write(home.path().join("jobs.ndjson"), &text).unwrap();
-    let done = run(&home, "job submit --file jobs.ndjson");
-    assert_eq!(code(&done), 1, "{}", complaint(&done));
-    let told: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(told, json!({"accepted": 2_496, "refused": 3}));
-    let complaint = complaint(&done);
-    let lines: Vec<_> = complaint.lines().collect();
-    assert_eq!(lines.len(), 4, "{complaint}");
-    assert!(lines[0].starts_with("line 7: column 2: not JSON"), "{complaint}");
-    assert!(lines[1].starts_with("line 1200: /input/type: no type 'unheard-of'"), "{complaint}");
-    assert!(lines[2].starts_with("line 2100: "), "{complaint}");
-    let page = json(&run(&home, "job list --all --type noop"));
-    let queued = page["items"].as_array().unwrap().iter().filter(|job| job["status"] == "QUEUED").count();
-    assert_eq!(queued, 2_496);
-
-    let mut piped = home.command();
-    let mut piped = piped
-        .args(["job", "submit", "--file", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::io::Write::write_all(
-        &mut piped.stdin.take().unwrap(),
-        b"{\"jobName\": \"p\", \"input\": {\"type\": \"noop\"}}",
-    )
-    .unwrap();
-    assert_eq!(json(&piped.wait_with_output().unwrap()), json!({"accepted": 1, "refused": 0}));
-    assert_eq!(code(&run(&home, "job submit --file nowhere.ndjson")), 2);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use rota_testkit::process::{Home, Rota};
 const README: &str = include_str!("../../../README.md");
 const JOBS_AND_NODES: &str = include_str!("../../../docs/guides/jobs-and-nodes.md");
 const HANDLERS: &str = include_str!("../../../docs/guides/handlers.md");
+const JOB_TYPES: &str = include_str!("../../../docs/guides/job-types.md");
 const LOGS: &str = include_str!("../../../docs/guides/logs.md");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rota");
 
@@ -104,7 +105,8 @@ fn every_command_of_the_guide_to_jobs_and_nodes_works() {
     let said = run(&home, &rota, &script);
     for expected in [
         "\"idempotencyKey\": \"order-4711\"",
-        "\"accepted\": 3",
+        "\"new\": 3",
+        "\"existing\": 4",
         "no type 'no-such-type' is known",
         "\"waitedMillis\": 50",
         "\"cancelled\": \"by a person\"",
@@ -154,6 +156,27 @@ fn every_command_of_the_guide_to_logs_works() {
         "this node joined the fleet",
         "\"level\":\"ERROR\"",
         "event: log\nid: ",
+    ] {
+        assert!(said.contains(expected), "{expected:?} is not among\n{said}");
+    }
+}
+
+#[test]
+fn every_command_of_the_guide_to_job_types_works() {
+    let home = Home::new(PROGRAM);
+    lay_out(home.path());
+    let rota = home.up();
+    let mut script = blocks(JOB_TYPES, "sh");
+    assert!(script.len() >= 5, "{script:?}");
+    script.insert(0, "PATH=\"$PWD/target/release:$PATH\"".to_owned());
+    let said = run(&home, &rota, &script);
+    for expected in [
+        "\"builtIn\": true",
+        "refused, as it should be",
+        "refused here, too",
+        "\"handlerSchema\": {",
+        "a job waits that has no date",
+        "a job waits that nobody runs",
     ] {
         assert!(said.contains(expected), "{expected} is missing in:\n{said}");
     }

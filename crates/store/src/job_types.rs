@@ -53,6 +53,18 @@ impl JobTypes {
         found.into_iter().flatten().next().map(decode).transpose()
     }
 
+    /// The domain's own type of this name.
+    pub async fn own(&self, domain: &Domain, kind: &str) -> Result<Option<Versioned<JobType>>, StoreError> {
+        self.types.get(key(Some(domain), kind)).await
+    }
+
+    /// How many types a domain has of its own.
+    pub async fn count(&self, domain: &Domain) -> Result<u64, StoreError> {
+        let own = Query::new(&JOB_TYPES, BY_DOMAIN).filter(Filter::Is("domain", json!(domain)));
+        let tallies = self.types.store().count(own, None).await?;
+        Ok(tallies.iter().map(|tally| tally.count).sum())
+    }
+
     /// Every type that has a meaning in a domain, by name, each as [`JobTypes::get`] would find it.
     pub async fn of_domain(&self, domain: &Domain) -> Result<Vec<Versioned<JobType>>, StoreError> {
         let own = Query::new(&JOB_TYPES, BY_DOMAIN).filter(Filter::Is("domain", json!(domain)));

@@ -1,7 +1,9 @@
-//! The queue, in the words of those who use it; [`filter`]: what a list of it is narrowed to.
+//! The queue, in the words of those who use it; [`filter`]: what a list of it is narrowed to; [`queued`]: what waits of a
+//! type.
 
 mod changed;
 mod filter;
+mod queued;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

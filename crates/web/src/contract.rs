@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::access::{SCHEME, SESSION_COOKIE};
 use crate::app::App;
-use crate::routes::{domains, events, jobs, keys, logs, nodes, openapi, ping, session, users};
+use crate::routes::{domains, events, job_types, jobs, keys, logs, nodes, openapi, ping, session, users};
 
 /// Every route of the API.
 pub fn routes() -> OpenApiRouter<Arc<App>> {
@@ -25,6 +25,8 @@ pub fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(jobs::show, jobs::changes::delete))
         .routes(routes!(jobs::changes::cancel))
         .routes(routes!(jobs::changes::requeue))
+        .routes(routes!(job_types::list))
+        .routes(routes!(job_types::show, job_types::set, job_types::delete))
         .routes(routes!(events::of_domain))
         .routes(routes!(events::of_installation))
         .routes(routes!(logs::of_domain))

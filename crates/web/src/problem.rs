@@ -6,7 +6,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rota_engine::desk::{ChangeError, SubmitError};
 use rota_engine::fleet::FleetError;
+use rota_engine::registry::{InTheWay, TypeError};
 use rota_model::check::{FieldError, Invalid};
+use rota_model::ids::JobId;
 use rota_model::job::Refusal;
 use rota_store::StoreError;
 use serde::Serialize;
@@ -25,6 +27,24 @@ pub struct Problem {
     /// The fields at fault.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
+    /// The jobs that are in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Box<JobsInTheWay>>,
+}
+
+/// Jobs that wait, and are in the way of what was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct JobsInTheWay {
+    pub count: u64,
+    /// The first of them, 20 at most.
+    #[schema(value_type = Vec<String>)]
+    pub ids: Vec<JobId>,
+}
+
+impl From<InTheWay> for JobsInTheWay {
+    fn from(found: InTheWay) -> Self {
+        Self { count: found.count, ids: found.ids }
+    }
 }
 
 /// The kinds there are: name, title, status.
@@ -71,11 +91,21 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             errors: Vec::new(),
+            jobs: None,
         }
     }
 
     pub fn not_found(what: &str) -> Self {
         Self::new(Kind::NOT_FOUND, format!("there is no such {what}, or it is not yours to see"))
+    }
+
+    /// Jobs are in the way of what was asked.
+    fn in_the_way(what: &str, found: InTheWay, otherwise: &str) -> Self {
+        let jobs = if found.count == 1 { "1 job" } else { &format!("{} jobs", found.count) };
+        let ids = found.ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let more = if found.count > found.ids.len() as u64 { ", and more" } else { "" };
+        let detail = format!("{jobs} {what}: {ids}{more}; {otherwise}");
+        Self { jobs: Some(Box::new(found.into())), ..Self::new(Kind::CONFLICT, detail) }
     }
 
     /// Somebody else wrote since the caller looked.
@@ -151,6 +181,29 @@ impl From<ChangeError> for Problem {
             )),
             ChangeError::Store(error) => error.into(),
             ChangeError::Busy => Problem::new(Kind::UNAVAILABLE, error.to_string()),
+        }
+    }
+}
+
+impl From<TypeError> for Problem {
+    fn from(error: TypeError) -> Self {
+        match error {
+            TypeError::Invalid(invalid) => invalid.into(),
+            TypeError::Missing => Problem::not_found("job type"),
+            TypeError::Changed => Problem::changed(),
+            TypeError::Misfits(found) => Problem::in_the_way(
+                "of this type that wait would be refused by the new schema",
+                found,
+                "let them end, cancel them, or repeat it with force=true: then they run all the same",
+            ),
+            TypeError::Waiting(found) => Problem::in_the_way(
+                "of this type wait, and no node runs it",
+                found,
+                "cancel them, or repeat it with force=true: then they wait on",
+            ),
+            TypeError::BuiltIn | TypeError::TooMany => Problem::new(Kind::CONFLICT, error.to_string()),
+            TypeError::Busy => Problem::new(Kind::UNAVAILABLE, error.to_string()),
+            TypeError::Store(error) => error.into(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod domains;
 pub mod events;
+pub mod job_types;
 pub mod jobs;
 pub mod keys;
 pub mod logs;

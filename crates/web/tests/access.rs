@@ -38,6 +38,10 @@ const EXPECTED: &[(&str, &str, Open)] = &[
     ("DELETE", "/api/v1/domains/{domain}/jobs/{jobId}", Open::InDomain(Role::Operator)),
     ("POST", "/api/v1/domains/{domain}/jobs/{jobId}/cancel", Open::InDomain(Role::Operator)),
     ("POST", "/api/v1/domains/{domain}/jobs/{jobId}/requeue", Open::InDomain(Role::Operator)),
+    ("GET", "/api/v1/domains/{domain}/job-types", Open::InDomain(Role::Viewer)),
+    ("GET", "/api/v1/domains/{domain}/job-types/{type}", Open::InDomain(Role::Viewer)),
+    ("PUT", "/api/v1/domains/{domain}/job-types/{type}", Open::InDomain(Role::Admin)),
+    ("DELETE", "/api/v1/domains/{domain}/job-types/{type}", Open::InDomain(Role::Admin)),
     ("GET", "/api/v1/domains/{domain}/events", Open::InDomain(Role::Viewer)),
     ("GET", "/api/v1/events", Open::ToInstallation),
     ("GET", "/api/v1/domains/{domain}/logs", Open::InDomain(Role::Viewer)),
@@ -128,7 +132,10 @@ async fn every_route_asks_for_what_it_needs() {
                 for user in ["local:otto", "local:anna"] {
                     let job = jobs.get(domain).map_or("11111111-1111-7111-8111-111111111111", String::as_str);
                     let path = template.replace("{domain}", domain).replace("{jobId}", job);
-                    let path = path.replace("{id}", user).replace("{keyId}", "0123456789ab");
+                    let path = path
+                        .replace("{id}", user)
+                        .replace("{keyId}", "0123456789ab")
+                        .replace("{type}", "wait");
                     // A body that is never accepted: whoever gets as far as having it refused was let in.
                     let body = (*method == "POST" || *method == "PUT").then(|| json!({"nonsense": true}));
                     if *method == "DELETE" && template.ends_with("{id}") && person.installation {

@@ -17,6 +17,9 @@ pub const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
 pub struct Accepted {
     pub job_id: JobId,
     pub job_number: u64,
+    /// Whether it was there before.
+    #[serde(default)]
+    pub existing: bool,
 }
 
 #[derive(Deserialize)]

@@ -6,9 +6,11 @@ use rota_model::domain::Domain;
 use rota_model::ids::JobId;
 use rota_model::job::{Job, NewJob};
 use rota_store::StoreError;
+use tokio::task::yield_now;
 
-use super::{JobDesk, SubmitError};
+use super::{Checked, JobDesk, SubmitError, Submitted};
 use crate::patience::persevere;
+use crate::registry::TURN;
 
 /// How many submissions one call takes.
 pub const MAX_BATCH: usize = 10_000;
@@ -20,12 +22,26 @@ const SIDE_BY_SIDE: usize = 64;
 pub struct Accepted {
     pub job_id: JobId,
     pub job_number: u64,
+    /// Whether it was made just now; otherwise it was found, under its idempotency key or its unique key.
+    pub is_new: bool,
 }
 
 impl Accepted {
-    fn of(job: &Job) -> Self {
-        Self { job_id: job.job_id, job_number: job.job_number }
+    fn new(job: &Job) -> Self {
+        Self { job_id: job.job_id, job_number: job.job_number, is_new: true }
     }
+
+    fn of(submitted: &Submitted) -> Self {
+        let is_new = matches!(submitted, Submitted::New(_));
+        Self { is_new, ..Self::new(&submitted.job().document) }
+    }
+}
+
+/// A submission that was checked, and its place in the batch.
+struct Placed {
+    nth: usize,
+    checked: Checked,
+    submission: NewJob,
 }
 
 type Answer = Result<Accepted, SubmitError>;
@@ -35,12 +51,23 @@ impl JobDesk {
     pub async fn submit_all(&self, domain: &Domain, submissions: Vec<NewJob>) -> Vec<Answer> {
         let mut answers: Vec<Option<Answer>> = Vec::with_capacity(submissions.len());
         let (mut plain, mut unique) = (Vec::new(), Vec::new());
+        let mut spent = 0;
         for (nth, submission) in submissions.into_iter().enumerate() {
-            let checked = self.checked(domain, &submission);
-            answers.push(checked.as_ref().err().map(|invalid| Err(invalid.clone().into())));
-            if let Ok(id) = checked {
-                let room = if submission.unique.is_some() { &mut unique } else { &mut plain };
-                room.push((nth, id, submission));
+            let checked = self.checked(domain, &submission).await;
+            spent += checked
+                .as_ref()
+                .map_or(1, |checked| self.registry.effort(&submission, checked.known.as_deref()));
+            if spent > TURN {
+                yield_now().await;
+                spent = 0;
+            }
+            match checked {
+                Err(error) => answers.push(Some(Err(error))),
+                Ok(checked) => {
+                    answers.push(None);
+                    let room = if submission.unique.is_some() { &mut unique } else { &mut plain };
+                    room.push(Placed { nth, checked, submission });
+                }
             }
         }
         let plain = self.submit_plain(domain, plain).await;
@@ -55,12 +82,8 @@ impl JobDesk {
     }
 
     /// Those without a unique key: one write for all of them.
-    async fn submit_plain(
-        &self,
-        domain: &Domain,
-        submissions: Vec<(usize, JobId, NewJob)>,
-    ) -> Vec<(usize, Answer)> {
-        let places: Vec<usize> = submissions.iter().map(|(nth, ..)| *nth).collect();
+    async fn submit_plain(&self, domain: &Domain, submissions: Vec<Placed>) -> Vec<(usize, Answer)> {
+        let places: Vec<usize> = submissions.iter().map(|placed| placed.nth).collect();
         let all_failed =
             |error: StoreError| places.iter().map(|nth| (*nth, Err(error.clone().into()))).collect();
         let numbers = match self.numbers.take(submissions.len()).await {
@@ -68,8 +91,10 @@ impl JobDesk {
             Err(error) => return all_failed(error),
         };
         let numbered = submissions.into_iter().zip(numbers);
-        let jobs: Vec<Job> =
-            numbered.map(|((_, id, submission), number)| self.job(domain, submission, id, number)).collect();
+        let job = |(Placed { checked, submission, .. }, number)| {
+            self.job(domain, submission, checked.known.as_deref(), checked.job_id, number)
+        };
+        let jobs: Vec<Job> = numbered.map(job).collect();
         match self.create_all(jobs).await {
             Ok(answers) => places.into_iter().zip(answers).collect(),
             Err(error) => all_failed(error),
@@ -88,23 +113,19 @@ impl JobDesk {
             // An id that was just made up can only have been taken by us.
             let ours = created.is_some() || (repeated && job.idempotency_key.is_none());
             answers.push(if ours {
-                Ok(Accepted::of(job))
+                Ok(Accepted::new(job))
             } else {
-                self.submitted_before(job).await.map(|found| Accepted::of(&found.job().document))
+                self.submitted_before(job).await.map(|found| Accepted::of(&found))
             });
         }
         self.processor.expect(&jobs);
         Ok(answers)
     }
 
-    async fn submit_each(
-        &self,
-        domain: &Domain,
-        submissions: Vec<(usize, JobId, NewJob)>,
-    ) -> Vec<(usize, Answer)> {
-        let submit = |(nth, _, submission)| async move {
+    async fn submit_each(&self, domain: &Domain, submissions: Vec<Placed>) -> Vec<(usize, Answer)> {
+        let submit = |Placed { nth, submission, .. }| async move {
             let submitted = Box::pin(self.submit(domain, submission)).await;
-            (nth, submitted.map(|submitted| Accepted::of(&submitted.job().document)))
+            (nth, submitted.map(|submitted| Accepted::of(&submitted)))
         };
         stream::iter(submissions).map(submit).buffered(SIDE_BY_SIDE).collect().await
     }

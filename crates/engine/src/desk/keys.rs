@@ -18,6 +18,7 @@ use rota_store::{StoreError, Versioned};
 use super::{ChangeError, JobDesk, SubmitError, Submitted};
 use crate::flaws::Flaw;
 use crate::patience::persevere;
+use crate::registry::Known;
 
 /// How often two submissions may come in each other's way before one of them is asked to come again.
 const TRIES: usize = 16;
@@ -57,6 +58,7 @@ impl JobDesk {
         &self,
         domain: &Domain,
         submission: &NewJob,
+        known: Option<&Known>,
         job_id: JobId,
         job_number: u64,
     ) -> Result<Submitted, SubmitError> {
@@ -70,7 +72,7 @@ impl JobDesk {
         {
             return repeated(there, submission);
         }
-        let under = |id, number| self.job(domain, submission.clone(), id, number);
+        let under = |id, number| self.job(domain, submission.clone(), known, id, number);
         let mut gone = 0;
         for _ in 0..TRIES {
             match persevere("take a unique key", |_| self.hold(domain, key, job_id)).await? {

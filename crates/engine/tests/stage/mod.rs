@@ -74,6 +74,7 @@ impl Stage {
             capacity: 8,
             controllable: true,
             grace: Duration::from_secs(2),
+            registry: true,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::digest::hex_sha256;
 use crate::domain::Domain;
 use crate::ids::{JobId, NodeId};
 use crate::job::{Job, JobInput, JobStatus, Lane, Reserved, Unique, section_of};
-use crate::job_type::{MAX_ATTEMPTS, MAX_TIMEOUT_MS};
+use crate::job_type::{JobDefaults, MAX_ATTEMPTS, MAX_TIMEOUT_MS};
 use crate::metadata::Metadata;
 use crate::object_only::{object_only, optional_object};
 use crate::time::UnixMillis;
@@ -186,8 +186,14 @@ impl NewJob {
         hex_sha256(&text)
     }
 
-    /// The job as it is first stored.
+    /// The job as it is first stored, where its type says nothing.
     pub fn into_job(self, place: Place, now: UnixMillis) -> Job {
+        self.into_job_of(&JobDefaults::default(), place, now)
+    }
+
+    /// The job as it is first stored. What its type says is no part of its fingerprint: a repeat is recognised whatever
+    /// the type says by then.
+    pub fn into_job_of(self, defaults: &JobDefaults, place: Place, now: UnixMillis) -> Job {
         let digest = self.idempotency_key.as_ref().map(|_| self.digest());
         let payload = match self.input.payload {
             Value::Object(payload) => payload,
@@ -208,9 +214,9 @@ impl NewJob {
             priority,
             run_at: self.run_at.unwrap_or(now),
             attempt: 1,
-            attempts: self.attempts.unwrap_or(DEFAULT_ATTEMPTS),
-            backoff: self.backoff,
-            timeout_ms: self.timeout_ms,
+            attempts: self.attempts.or(defaults.attempts).unwrap_or(DEFAULT_ATTEMPTS),
+            backoff: self.backoff.or_else(|| defaults.backoff.clone()),
+            timeout_ms: self.timeout_ms.or(defaults.timeout_ms),
             expires_at: self.expires_at,
             lost: 0,
             epoch: 0,

@@ -19,6 +19,8 @@ use rota_model::domain::Domain;
 use rota_model::ids::JobId;
 use rota_model::job::{Job, JobStatus};
 
+pub(super) use submit::{BackoffArgs, millis};
+
 use super::Context;
 use crate::arguments;
 use crate::exit::{Exit, Failure};

@@ -114,6 +114,7 @@ async fn start(
         roles: vec![NodeRole::Web, NodeRole::Processor],
         controllable: config.node_control,
         grace: config.grace,
+        registry: true,
     };
     let types = job_types(config, surroundings)
         .map_err(|invalid| Failure::new(Exit::Unreachable, invalid.to_string()))?;

@@ -40,6 +40,12 @@ async fn a_type_means_the_domains_own_and_otherwise_the_installations() {
         assert_eq!(found.document.attempts, Some(attempts), "{owner} {kind}");
     }
     assert_eq!(types.get(&domain("blue"), "invoice").await.unwrap(), None);
+    assert_eq!(types.own(&domain("red"), "wait").await.unwrap(), None, "it is the installation's");
+    assert!(types.own(&domain("red"), "http").await.unwrap().is_some());
+    assert_eq!(
+        (types.count(&domain("red")).await.unwrap(), types.count(&domain("green")).await.unwrap()),
+        (2, 0)
+    );
 }
 
 #[tokio::test]

@@ -172,3 +172,36 @@ async fn what_a_filter_names_is_deleted_unless_it_runs() {
     assert_eq!(left.into_iter().collect::<Vec<_>>(), [(JobStatus::Started, 2), (JobStatus::Failed, 1)]);
     assert_eq!(jobs.delete_all(Vec::new(), UnixMillis(9)).await.unwrap(), []);
 }
+
+#[tokio::test]
+async fn what_waits_of_a_type_is_found_in_pages_in_its_domain_alone() {
+    let jobs = Jobs::new(store());
+    let kind = queued("any").input.kind;
+    let lane = |priority: u8| Some(format!("red|{priority}|{kind}"));
+    let mine: Vec<Job> = (0..5).map(|nth| Job { lane: lane(5), ..queued(&format!("mine {nth}")) }).collect();
+    let mut others = vec![job("blue", "theirs", "QUEUED", ""), job("red", "ended", "SUCCESSFUL", "")];
+    others.push(Job { priority: 9, lane: lane(9), ..queued("urgent") });
+    let mut of_another = queued("another type");
+    of_another.input.kind = "another".to_owned();
+    others.push(of_another);
+    others.push(queued("of an older version"));
+    jobs.create_all(&mine).await.unwrap();
+    jobs.create_all(&others).await.unwrap();
+    let found = async |priority: Option<u8>| {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = jobs.queued(&domain("red"), &kind, priority, 2, after).await.unwrap();
+            assert!(page.0.len() <= 2);
+            found.extend(page.0.into_iter().map(|job| job.job_name));
+            after = page.1;
+            if after.is_none() {
+                found.sort();
+                return found;
+            }
+        }
+    };
+    assert_eq!(found(Some(5)).await, ["mine 0", "mine 1", "mine 2", "mine 3", "mine 4"]);
+    assert_eq!(found(Some(9)).await, ["urgent"]);
+    assert_eq!(found(Some(0)).await, Vec::<String>::new());
+    assert_eq!(found(None).await, ["of an older version"]);
+}

@@ -49,6 +49,7 @@ impl Identity {
             capacity: self.capacity,
             controllable: true,
             grace: self.grace,
+            registry: false,
         }
     }
 }

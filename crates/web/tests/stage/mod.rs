@@ -60,6 +60,7 @@ pub(crate) async fn stage_with(controllable: bool) -> Stage {
         roles: vec![NodeRole::Web, NodeRole::Processor],
         controllable,
         grace: Duration::from_millis(300),
+        registry: true,
     };
     let mut types = JobTypes::built_in().unwrap();
     types.add("talk", &json!({}), Arc::new(Talker)).unwrap();

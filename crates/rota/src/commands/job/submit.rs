@@ -17,8 +17,9 @@ use crate::output;
 
 pub(super) const EXAMPLES: &str = concat!(
     "A file holds one job per line, in the form that `POST …/jobs` takes. Lines that are refused are named, and the ",
-    "others are taken; the command then exits with 1. A file that is sent again makes its jobs again, but for those ",
-    "with an idempotencyKey.\n\n",
+    "others are taken; the command then exits with 2. A line without an idempotencyKey gets one that follows from the ",
+    "file up to there. So the same command again, after an interruption or with more lines at the end of the file, goes ",
+    "on without making any job twice; to make the jobs once more, say so with --again.\n\n",
     r#"Examples:
   rota job submit wait --payload '{"millis": 200}' --wait
   rota job submit wait --payload @payload.json --name "nightly" --priority 9
@@ -26,7 +27,8 @@ pub(super) const EXAMPLES: &str = concat!(
   rota job submit noop --run-at 2030-01-31T08:00:00Z --idempotency-key order-4711
   rota job submit noop --run-at +10m --expires +1h --attempts 3 --timeout 30s --backoff 5s
   rota job submit noop --unique invoice-4711 --unique-while unfinished --unique-for 10m
-  rota job submit --file jobs.ndjson"#
+  rota job submit --file jobs.ndjson
+  rota job submit --file jobs.ndjson --again 2030-02"#
 );
 
 #[derive(Args, Debug)]
@@ -53,11 +55,20 @@ pub(crate) struct SubmitArgs {
     #[command(flatten)]
     life: LifeArgs,
     #[command(flatten)]
+    backoff: BackoffArgs,
+    #[command(flatten)]
     unique: UniqueArgs,
     /// Submit the jobs in this file, one JSON object per line; - for the standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kind", "payload", "name", "wait", "priority",
-        "idempotency_key", "LifeArgs", "UniqueArgs"])]
+        "idempotency_key", "LifeArgs", "BackoffArgs", "UniqueArgs"])]
     file: Option<PathBuf>,
+    /// Make the jobs of a file again that was sent before, under this name for the repetition
+    #[arg(long, value_name = "NAME", requires = "file", conflicts_with = "kind")]
+    again: Option<String>,
+    /// How long to go on sending a file while Rota does not answer
+    #[arg(long, value_name = "SPAN", requires = "file", conflicts_with = "kind", default_value = "60s",
+        value_parser = arguments::span)]
+    retry_for: Duration,
 }
 
 /// When it runs, how often and how long.
@@ -75,6 +86,11 @@ pub(crate) struct LifeArgs {
     /// How long one attempt may take [default: as long as it needs]
     #[arg(long, value_name = "SPAN", value_parser = arguments::span)]
     timeout: Option<Duration>,
+}
+
+/// How long to wait between attempts.
+#[derive(Args, Debug)]
+pub(crate) struct BackoffArgs {
     /// How long to wait before the second attempt [default: 1s]
     #[arg(long, value_name = "SPAN", value_parser = arguments::span)]
     backoff: Option<Duration>,
@@ -104,7 +120,7 @@ pub(crate) struct UniqueArgs {
 
 pub(super) async fn run(context: &Context, args: SubmitArgs) -> Result<(), Failure> {
     if let Some(path) = &args.file {
-        return file::submit(context, path).await;
+        return file::submit(context, path, args.again.as_deref(), args.retry_for).await;
     }
     let patience = args.wait;
     let key = args.idempotency_key.clone();
@@ -158,16 +174,16 @@ impl SubmitArgs {
             expires_at: self.life.expires.map(|when| when.seen_from(now)),
             attempts: self.life.attempts,
             timeout_ms: self.life.timeout.map(millis),
-            backoff: self.life.backoff(),
+            backoff: self.backoff.backoff(),
             unique: self.unique.into_unique(),
             ..NewJob::new(self.name.unwrap_or_else(|| kind.clone()), kind, payload)
         })
     }
 }
 
-impl LifeArgs {
+impl BackoffArgs {
     /// What is not said of a backoff is as it would be without one.
-    fn backoff(&self) -> Option<Backoff> {
+    pub(crate) fn backoff(&self) -> Option<Backoff> {
         if self.backoff.is_none() && self.backoff_factor.is_none() && self.backoff_max.is_none() {
             return None;
         }
@@ -188,7 +204,7 @@ impl UniqueArgs {
     }
 }
 
-fn millis(span: Duration) -> u64 {
+pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 

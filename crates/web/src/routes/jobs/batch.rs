@@ -56,6 +56,10 @@ pub enum BatchItem {
         #[schema(value_type = String, format = "uuid")]
         job_id: JobId,
         job_number: u64,
+        /// True where it was there before; left out where it was made just now.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        #[schema(required = false)]
+        existing: bool,
     },
     /// It was not taken. The pointers of its errors begin at the job.
     #[schema(title = "Refused")]
@@ -103,7 +107,9 @@ pub(crate) async fn submit_batch(
     let items = refused.into_iter().filter_map(|refused| match refused {
         Some(problem) => Some(BatchItem::Refused { problem }),
         None => submitted.next().map(|answer| match answer {
-            Ok(job) => BatchItem::Accepted { job_id: job.job_id, job_number: job.job_number },
+            Ok(job) => {
+                BatchItem::Accepted { job_id: job.job_id, job_number: job.job_number, existing: !job.is_new }
+            }
             Err(error) => BatchItem::Refused { problem: error.into() },
         }),
     });
