@@ -89,7 +89,7 @@ async fn claim(jobs: &Jobs, sample: usize) -> (f64, f64) {
     let lanes = jobs.lanes(None).await.unwrap().lanes;
     let looked = Instant::now();
     let lane = lanes.into_iter().filter_map(|(lane, _)| lane).find(|lane| lane.starts_with("few|"));
-    let from = [Share { lane, types: None, limit: 1 }];
+    let from = [Share { lane, types: vec!["noop".to_owned()], limit: 1 }];
     let token = ClaimToken::derived(&[&sample.to_string()]);
     let claimed = jobs.claim_due(BEGINNING, holder, &from, None, token, 1).await.unwrap();
     assert_eq!(claimed.len(), 1);

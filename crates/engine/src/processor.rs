@@ -5,7 +5,8 @@
 //! claimed; who comes late is refused by the store.
 //!
 //! - [`hands`]: what the node has in hand, and how many more it can take
-//! - [`lanes`]: whose turn it is
+//! - [`claiming`]: when to claim, and what
+//! - [`lanes`], [`turns`]: whose turn it is
 //! - [`seat`]: a job that is stored as already claimed
 //! - [`run`]: one job, from its claim to its settling
 //! - [`said`]: what a handler says meanwhile
@@ -14,6 +15,7 @@
 //! - [`recovery`]: jobs whose holder is gone, and those that are ours no more
 
 mod brake;
+mod claiming;
 mod hands;
 mod lanes;
 mod pace;
@@ -29,32 +31,29 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rota_model::ids::{ClaimToken, JobId};
+use rota_model::ids::JobId;
 use rota_model::job::{Holder, Job};
-use rota_store::StoreError;
 use rota_store::domains::Domains;
-use rota_store::hints::{Changes, Hint, News};
 use rota_store::jobs::Jobs;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::flaws::Flaw;
 use crate::lease::Lease;
-use crate::patience::{Complaint, STORE_PAUSE, answered};
+use crate::patience::{Complaint, STORE_PAUSE};
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
 use crate::waiters::Waiters;
 
 use brake::{Brake, Stop};
+use claiming::Next;
 use hands::Hands;
 use lanes::Lanes;
 use settle::Unsettled;
 
 /// A hint may be lost: an idle processor looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a node with nothing to do leaves the sections of others to them.
-const HELP_AFTER: Duration = Duration::from_millis(200);
 /// How long a handler that was told to stop may take for it.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
@@ -151,95 +150,6 @@ impl Processor {
         }
     }
 
-    /// Claims as many due jobs as there are free slots and begins with them. Says when it is worth trying again.
-    async fn step(self: &Arc<Self>, short_since: &mut Option<Instant>) -> Result<Next, StoreError> {
-        if self.hands().rests {
-            return Ok(Next::Told);
-        }
-        if !self.lease.is_good() {
-            return Ok(Next::After(STORE_PAUSE));
-        }
-        // Now and then all sections alike: work that only we can do may wait in those of another.
-        let own = self.hands().sections_to_claim();
-        self.look_if_needed().await?;
-        let Some(short) = self.claim(own.as_deref()).await? else { return Ok(Next::Room) };
-        if !short {
-            *short_since = None;
-            return Ok(Next::Room);
-        }
-        if own.is_some() {
-            let since = *short_since.get_or_insert_with(Instant::now);
-            if let Some(left) = HELP_AFTER.checked_sub(since.elapsed()).filter(|left| !left.is_zero()) {
-                return Ok(Next::NewWork(left));
-            }
-            *short_since = None;
-            if self.claim(None).await? != Some(true) {
-                return Ok(Next::Room);
-            }
-        }
-        self.hands().quiet = true;
-        Ok(Next::NewWork(LOOK_AGAIN))
-    }
-
-    /// One claim, for all slots that are free or soon will be. Says whether it came back short, and so nothing else was due;
-    /// none if there is no room.
-    async fn claim(self: &Arc<Self>, sections: Option<&[u32]>) -> Result<Option<bool>, StoreError> {
-        let now = self.surroundings.now();
-        let token = ClaimToken::rising(now, &self.surroundings.randomness());
-        let Some(claiming) = self.hands().begin_claim(token, self.capacity) else { return Ok(None) };
-        let mut plan = self.hands().lanes.plan(now, claiming.room);
-        if self.surroundings.has(Flaw::ServesByName) {
-            plan.shares.retain(|share| share.limit == claiming.room);
-            plan.shares.sort_by(|a, b| a.lane.cmp(&b.lane));
-        }
-        let claim = self.jobs.claim_due(now, claiming.holder, &plan.shares, sections, token, claiming.room);
-        let claimed =
-            if plan.shares.is_empty() { Ok(Vec::new()) } else { answered("claim jobs", claim).await };
-        // A claim that is answered too late is begun with by nobody here: it is found again, and given back.
-        let in_time = self.lease.is_good() || self.surroundings.has(Flaw::BeginsAfterLease);
-        let jobs = claimed.as_deref().ok().map(|jobs| if in_time { jobs } else { &[] });
-        let mut hands = self.hands();
-        let begun = hands.end_claim(claiming, jobs);
-        let claimed = claimed?;
-        let short = claimed.len() < claiming.room;
-        hands.lanes.took(&plan, &claimed, short && sections.is_none());
-        drop(hands);
-        for (job, brake) in claimed.into_iter().zip(begun) {
-            let held = InHand { processor: Arc::clone(self), id: job.document.job_id, brake };
-            let job = Box::new(job);
-            self.surroundings.spawn(async move { held.run_to_end(job).await });
-        }
-        Ok(Some(short && plan.is_whole))
-    }
-
-    /// Looks where jobs wait, unless that is known well enough.
-    async fn look_if_needed(&self) -> Result<(), StoreError> {
-        let look = {
-            let mut hands = self.hands();
-            if !hands.lanes.wants_look(self.surroundings.now()) {
-                return Ok(());
-            }
-            hands.lanes.begin_look()
-        };
-        let looked = answered("look for jobs that wait", self.jobs.lanes(look.position.clone())).await;
-        let wants_weights = {
-            let mut hands = self.hands();
-            match looked {
-                Ok(page) => hands.lanes.end_look(&look, page),
-                Err(error) => {
-                    hands.lanes.tell();
-                    return Err(error);
-                }
-            }
-            hands.lanes.wants_weights()
-        };
-        if wants_weights {
-            let weights = answered("read the weights of domains", self.domains.weights()).await?;
-            self.hands().lanes.set_weights(weights);
-        }
-        Ok(())
-    }
-
     /// There is work that no hint tells of.
     pub(crate) fn wake(&self) {
         self.work_again.notify_one();
@@ -250,72 +160,6 @@ impl Processor {
         let now = self.surroundings.now();
         let mut hands = self.hands();
         jobs.into_iter().for_each(|job| hands.expect(job, now));
-    }
-
-    /// Until there may be something to claim.
-    async fn until(&self, next: Next, changes: &mut Changes) {
-        match next {
-            Next::Room => {
-                while !self.hands().has_room(self.capacity) {
-                    self.room.notified().await;
-                }
-                // Slots that are freed together are filled together.
-                tokio::task::yield_now().await;
-            }
-            Next::Told => {
-                self.work_again.notified().await;
-                self.hands().lanes.tell();
-            }
-            Next::After(pause) => sleep(pause).await,
-            Next::NewWork(at_most) => tokio::select! {
-                biased;
-                () = self.new_work(changes) => self.hands().lanes.tell(),
-                () = self.work_again.notified() => self.hands().lanes.tell(),
-                () = self.next_due(at_most) => {}
-            },
-        }
-        self.hands().quiet = false;
-    }
-
-    /// Until a job that waits for its time is due, and not longer than said.
-    async fn next_due(&self, at_most: Duration) {
-        let now = self.surroundings.now();
-        let ahead = self.hands().lanes.next_after(now).map(|due| due.since(now));
-        sleep(ahead.map_or(at_most, |ahead| ahead.min(at_most))).await;
-    }
-
-    /// Until a hint tells of a new job that somebody else stored, or hints were lost.
-    async fn new_work(&self, changes: &mut Changes) {
-        loop {
-            match changes.next().await {
-                News::Of(hints) if self.is_work(&hints) => return,
-                News::Of(_) => {}
-                News::Lost => return,
-                // Nobody will tell any more: the look ahead remains.
-                News::Closed => std::future::pending().await,
-            }
-        }
-    }
-
-    /// Takes note of what was told while there was no time to wait for it.
-    fn hear(&self, changes: &mut Changes) {
-        while let Some(news) = changes.told() {
-            match news {
-                News::Of(hints) if !self.is_work(&hints) => {}
-                News::Of(_) | News::Lost => self.hands().lanes.tell(),
-                News::Closed => return,
-            }
-        }
-    }
-
-    fn is_work(&self, hints: &[Hint]) -> bool {
-        let mut new = hints.iter().filter(|hint| hint.is_new).peekable();
-        if new.peek().is_none() {
-            return false;
-        }
-        let hands = self.hands();
-        let ours = |hint: &Hint| hint.key.id.parse().is_ok_and(|id| hands.running.contains_key(&id));
-        !new.all(ours)
     }
 
     /// The node is to begin nothing new, or may again.
@@ -412,16 +256,4 @@ impl Drop for InHand {
             processor.empty.notify_waiters();
         }
     }
-}
-
-/// When it is worth trying to claim again.
-enum Next {
-    /// All slots are taken, or were taken just now.
-    Room,
-    /// Nothing else is due; look again after this at the latest.
-    NewWork(Duration),
-    /// The node is to begin nothing until it is told otherwise.
-    Told,
-    /// The store did not answer, or we did not reach it for too long.
-    After(Duration),
 }

@@ -30,7 +30,7 @@ struct Stage {
 }
 
 fn share(kind: &str, limit: usize) -> Share {
-    Share { lane: Some(format!("default|5|{kind}")), types: None, limit }
+    Share { lane: Some(format!("default|5|{kind}")), types: vec![kind.to_owned()], limit }
 }
 
 impl Stage {

@@ -47,8 +47,8 @@ pub struct LanePage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     pub lane: Option<String>,
-    /// Of these types, where the lane does not say it.
-    pub types: Option<Vec<String>>,
+    /// Of these types alone.
+    pub types: Vec<String>,
     pub limit: usize,
 }
 
@@ -360,14 +360,11 @@ fn started(order: Order) -> Query {
 
 fn due(share: &Share, now: UnixMillis) -> Query {
     let lane = &share.lane;
-    let types = share.types.iter();
-    let mut query = Query::new(&JOBS, DUE_FIRST)
+    let types = share.types.iter().map(|kind| json!(kind)).collect();
+    Query::new(&JOBS, DUE_FIRST)
         .filter(Filter::Is("status", json!(JobStatus::Queued)))
         .filter(lane.as_ref().map_or(Filter::Absent("lane"), |lane| Filter::Is("lane", json!(lane))))
         .filter(Filter::AtMost("runAt", now.0))
-        .limit(share.limit);
-    query
-        .filters
-        .extend(types.map(|types| Filter::In("input.type", types.iter().map(|kind| json!(kind)).collect())));
-    query
+        .filter(Filter::In("input.type", types))
+        .limit(share.limit)
 }

@@ -20,7 +20,9 @@ use super::turns::Turns;
 
 /// A claim asks so many lanes at most.
 const MOST_LANES: usize = 256;
-/// While there is something to claim, looking takes one part of the time in so many at most.
+/// While there is something to claim, a look is made no sooner than this after the last one, and not before so many times
+/// as long as that took.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
 const LOOK_SHARE: u32 = 10;
 
 /// How long the weights of domains are believed.
@@ -54,6 +56,8 @@ pub(super) struct Lanes {
 
 /// What is known of a lane.
 struct Known {
+    tenant: Tenant,
+    kind: String,
     /// When the first of its jobs is due.
     run_at: UnixMillis,
     /// How many jobs had been expected when the last one was expected here.
@@ -68,14 +72,16 @@ pub(super) struct Look {
 }
 
 /// The lanes with due work, by domain and type; of each type the most urgent first.
-type Due = BTreeMap<Tenant, BTreeMap<String, Vec<Place>>>;
+type Due<'a> = BTreeMap<Tenant, BTreeMap<String, Vec<&'a Place>>>;
 
 /// From where a claim takes how much.
 pub(super) struct Plan {
     pub(super) shares: Vec<Share>,
     /// Whether these are all the lanes that have due work.
     pub(super) is_whole: bool,
-    due: Due,
+    /// The share of each.
+    parts: BTreeMap<Tenant, BTreeMap<String, usize>>,
+    asked: Vec<Place>,
     expected: u64,
 }
 
@@ -91,18 +97,25 @@ impl Lanes {
 
     /// A job was stored that waits.
     pub(super) fn expect(&mut self, job: &Job) {
-        if !self.is_run_here(&job.lane) {
-            return;
-        }
         self.expected += 1;
-        let lane = self.known.entry(job.lane.clone()).or_insert(Known { run_at: job.run_at, expected: 0 });
-        lane.run_at = job.run_at.min(lane.run_at);
-        lane.expected = self.expected;
+        let expected = self.expected;
+        let Some(lane) = self.learn(&job.lane, job.run_at) else { return };
+        lane.expected = expected;
         self.next_due = self.next_due.into_iter().chain([job.run_at]).min();
     }
 
-    fn is_run_here(&self, place: &Place) -> bool {
-        lane_of(place).is_none_or(|lane| self.types.contains(&lane.kind))
+    /// A job waits there from then on. None if the node does not run it.
+    fn learn(&mut self, place: &Place, run_at: UnixMillis) -> Option<&mut Known> {
+        if !self.known.contains_key(place) {
+            let (tenant, kind) = taker(place);
+            if tenant.is_some() && !self.types.contains(&kind) {
+                return None;
+            }
+            self.known.insert(place.clone(), Known { tenant, kind, run_at, expected: 0 });
+        }
+        let known = self.known.get_mut(place)?;
+        known.run_at = known.run_at.min(run_at);
+        Some(known)
     }
 
     /// Whether a job waits that is due, as far as is known.
@@ -119,13 +132,13 @@ impl Lanes {
     pub(super) fn wants_look(&self, now: UnixMillis) -> bool {
         let Some((ended, took)) = self.looked else { return true };
         let since = ended.elapsed();
-        let is_worth_it = since >= took * LOOK_SHARE || !self.is_due(now);
-        since >= LOOK_AGAIN || is_worth_it && (self.stale || self.position.is_some())
+        let pause = if self.is_due(now) { LOOK_PAUSE.max(took * LOOK_SHARE) } else { Duration::ZERO };
+        since >= pause.max(LOOK_AGAIN) || since >= pause && (self.stale || self.position.is_some())
     }
 
-    /// What is told from now on is for the look after this one.
+    /// What is told from now on is for a look after this one, through all lanes.
     pub(super) fn begin_look(&mut self) -> Look {
-        self.stale = false;
+        self.stale &= self.position.is_some();
         Look { position: self.position.clone(), began: Instant::now(), expected: self.expected }
     }
 
@@ -143,15 +156,16 @@ impl Lanes {
                 || to.as_ref().is_some_and(|to| place > to)
         });
         for (place, run_at) in lanes {
-            if !self.is_run_here(&place) {
-                continue;
-            }
-            let known = self.known.entry(place).or_insert(Known { run_at, expected: 0 });
-            known.run_at = run_at.min(known.run_at);
+            self.learn(&place, run_at);
         }
         self.position = next;
         self.looked = Some((Instant::now(), look.began.elapsed()));
         self.find_next_due();
+    }
+
+    /// Whether there is more to see before it is known that nothing is due.
+    pub(super) fn goes_on(&self, now: UnixMillis) -> bool {
+        self.position.is_some() && !self.is_due(now)
     }
 
     fn find_next_due(&mut self) {
@@ -160,14 +174,15 @@ impl Lanes {
 
     /// Whether the weights of domains matter and were not read for a while.
     pub(super) fn wants_weights(&self) -> bool {
-        let mut tenants = self.known.keys().filter_map(|place| Some(lane_of(place)?.domain));
+        let mut tenants = self.known.values().map(|known| &known.tenant);
         let first = tenants.next();
         let several = tenants.any(|tenant| Some(tenant) != first);
         several && self.weighed.is_none_or(|at| at.elapsed() >= WEIGHTS_HOLD)
     }
 
-    pub(super) fn set_weights(&mut self, weights: BTreeMap<Domain, u32>) {
-        self.weights = weights;
+    /// Those that were read; if they could not be, the old ones hold for a while longer.
+    pub(super) fn set_weights(&mut self, weights: Option<BTreeMap<Domain, u32>>) {
+        self.weights = weights.unwrap_or_else(|| std::mem::take(&mut self.weights));
         self.weighed = Some(Instant::now());
     }
 
@@ -176,39 +191,45 @@ impl Lanes {
     pub(super) fn plan(&self, now: UnixMillis, room: usize) -> Plan {
         let due = self.due(now);
         let is_alone = due.len() == 1 && due.values().all(|kinds| kinds.len() == 1);
-        let of = |place: &Place, limit| {
-            let types = lane_of(place).is_none().then(|| self.types.clone());
+        let of = |tenant: &Tenant, kind: &String, place: &Place, limit| {
+            let types = if tenant.is_some() { vec![kind.clone()] } else { self.types.clone() };
             Share { lane: place.clone(), types, limit }
         };
         let (mut shares, mut rest) = (Vec::new(), Vec::new());
+        let (mut parts, mut asked) = (BTreeMap::new(), Vec::new());
         for (tenant, part) in self.tenants.share(due.keys(), room, |tenant| self.weight(tenant)) {
             let Some(kinds) = due.get(&tenant) else { continue };
             let unknown = Turns::default();
             let turns = self.kinds.get(&tenant).unwrap_or(&unknown);
-            for (kind, limit) in turns.share(kinds.keys(), part, |_| 1) {
-                let places = kinds.get(&kind).map_or(&[][..], Vec::as_slice);
-                if !is_alone && limit > 0 {
-                    shares.extend(places.first().map(|place| of(place, limit)));
+            let limits = turns.share(kinds.keys(), part, |_| 1);
+            for (kind, limit) in &limits {
+                let places = kinds.get(kind).map_or(&[][..], Vec::as_slice);
+                if !is_alone && *limit > 0 {
+                    shares.extend(places.first().map(|place| of(&tenant, kind, place, *limit)));
                 }
-                rest.extend(places);
+                rest.extend(places.iter().map(|place| of(&tenant, kind, place, room)));
+                asked.extend(places.iter().map(|place| (*place).clone()));
             }
+            parts.insert(tenant, limits.into_iter().collect());
         }
         let is_whole = rest.len() <= MOST_LANES;
-        shares.extend(rest.into_iter().take(MOST_LANES).map(|place| of(place, room)));
-        Plan { shares, is_whole, due, expected: self.expected }
+        shares.extend(rest.into_iter().take(MOST_LANES));
+        asked.truncate(MOST_LANES);
+        Plan { shares, is_whole, parts, asked, expected: self.expected }
     }
 
-    fn due(&self, now: UnixMillis) -> Due {
+    fn due(&self, now: UnixMillis) -> Due<'_> {
         let mut due = Due::new();
         // Backwards, so that of each type the most urgent comes first.
-        for (place, _) in self.known.iter().rev().filter(|(_, known)| known.run_at <= now) {
-            let (tenant, kind) = taker(place);
-            due.entry(tenant).or_default().entry(kind).or_default().push(place.clone());
+        for (place, known) in self.known.iter().rev().filter(|(_, known)| known.run_at <= now) {
+            let kinds = due.entry(known.tenant.clone()).or_default();
+            kinds.entry(known.kind.clone()).or_default().push(place);
         }
         due
     }
 
-    /// This is what was claimed by a plan. If that was less than there was room for, nothing is left there.
+    /// This is what was claimed by a plan. If that was less than there was room for, nothing is left that is due where it
+    /// asked; whether something waits there for its time is to be seen.
     pub(super) fn took(&mut self, plan: &Plan, claimed: &[Versioned<Job>], is_short: bool) {
         let mut had: BTreeMap<Tenant, BTreeMap<String, usize>> = BTreeMap::new();
         for job in claimed {
@@ -216,19 +237,20 @@ impl Lanes {
             *had.entry(tenant).or_default().entry(kind).or_default() += 1;
         }
         for (tenant, had) in &had {
-            let wanting: Vec<_> =
-                plan.due.get(tenant).into_iter().flat_map(BTreeMap::keys).cloned().collect();
-            self.kinds.entry(tenant.clone()).or_default().charge(had, &wanting, |_| 1);
+            let Some(parts) = plan.parts.get(tenant) else { continue };
+            self.kinds.entry(tenant.clone()).or_default().charge(had, parts, |_| 1);
         }
-        let totals = had.into_iter().map(|(tenant, kinds)| (tenant, kinds.values().sum())).collect();
-        let wanting: Vec<_> = plan.due.keys().cloned().collect();
+        let sum = |kinds: &BTreeMap<String, usize>| kinds.values().sum();
+        let totals = had.iter().map(|(tenant, kinds)| (tenant.clone(), sum(kinds))).collect();
+        let parts = plan.parts.iter().map(|(tenant, kinds)| (tenant.clone(), sum(kinds))).collect();
         let weights = &self.weights;
-        self.tenants.charge(&totals, &wanting, |tenant| weight_in(weights, tenant));
-        self.kinds.retain(|tenant, _| plan.due.contains_key(tenant));
+        self.tenants.charge(&totals, &parts, |tenant| weight_in(weights, tenant));
+        self.kinds.retain(|tenant, _| plan.parts.contains_key(tenant));
         if is_short {
-            for place in plan.due.values().flat_map(BTreeMap::values).flatten() {
+            for place in &plan.asked {
                 if self.known.get(place).is_some_and(|known| known.expected <= plan.expected) {
                     self.known.remove(place);
+                    self.stale = true;
                 }
             }
             self.find_next_due();
@@ -244,13 +266,10 @@ fn weight_in(weights: &BTreeMap<Domain, u32>, tenant: &Tenant) -> u32 {
     tenant.as_ref().and_then(|domain| weights.get(domain)).copied().unwrap_or(1)
 }
 
-fn lane_of(place: &Place) -> Option<Lane> {
-    place.as_ref().and_then(|lane| lane.parse().ok())
-}
-
 /// Domain and type of a lane. Whatever has none takes turns as one more domain.
 fn taker(place: &Place) -> (Tenant, String) {
-    lane_of(place).map_or_else(Default::default, |lane| (Some(lane.domain), lane.kind))
+    let lane: Option<Lane> = place.as_ref().and_then(|lane| lane.parse().ok());
+    lane.map_or_else(Default::default, |lane| (Some(lane.domain), lane.kind))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ impl Jobs {
     ) -> Result<(Vec<Job>, Option<Cursor>), StoreError> {
         let (domain, kind) = (domain.clone(), kind.to_owned());
         let of_domain = Filter::Is("domain", json!(domain));
-        let types = Some(vec![kind.clone()]);
+        let types = vec![kind.clone()];
         let lane = priority.map(|priority| Lane { domain, priority, kind }.to_string());
         let query = due(&Share { lane, types, limit }, UnixMillis(i64::MAX));
         let (jobs, next) = self.jobs.find(query.filter(of_domain).after(after)).await?;

@@ -94,7 +94,7 @@ async fn a_claim_may_be_about_some_sections() {
     let holder = Holder { node: node("a"), incarnation: Incarnation::derived(&["a"]) };
     let claim = async |sections: Option<&[u32]>, max: usize| {
         let token = ClaimToken::derived(&["a"]);
-        let from = [Share { lane: None, types: Some(vec!["noop".to_owned()]), limit: max }];
+        let from = [Share { lane: None, types: vec!["noop".to_owned()], limit: max }];
         let claimed = jobs.claim_due(UnixMillis(5), holder, &from, sections, token, max);
         claimed.await.unwrap().iter().map(|job| job.document.section).collect::<Vec<_>>()
     };

@@ -14,15 +14,16 @@ use crate::simulation::trace::name;
 
 /// After so long everybody has seen what waits, if the store shows it: looks may be slow, and are made once a second.
 const SEEN: Duration = Duration::from_secs(8);
-/// So many claims in a row may go to others: more than there are tenants.
-const IN_A_ROW: usize = 6;
+/// So many claims in a row may go to others: more than there are tenants, and more than there are tenants with their types.
+const TENANTS: usize = 6;
+const TYPES: usize = 14;
 
 /// A claim that brought something.
 struct Brought<'a> {
     sent: Duration,
     landed: Duration,
     sections: Option<&'a [u32]>,
-    domains: BTreeSet<&'a Domain>,
+    takers: BTreeSet<(&'a Domain, &'a str)>,
 }
 
 /// The claims of each process, in the order in which they took effect.
@@ -36,9 +37,9 @@ fn brought<'a>(story: &Story<'a>) -> BTreeMap<Life, Vec<Brought<'a>>> {
             sent: call.sent,
             landed: step.at,
             sections: sections.as_deref(),
-            domains: BTreeSet::new(),
+            takers: BTreeSet::new(),
         });
-        claim.domains.insert(&claimed.domain);
+        claim.takers.insert((&claimed.domain, &claimed.input.kind));
     }
     let mut by_life: BTreeMap<Life, Vec<Brought<'a>>> = BTreeMap::new();
     for (caller, claim) in claims {
@@ -52,7 +53,7 @@ fn brought<'a>(story: &Story<'a>) -> BTreeMap<Life, Vec<Brought<'a>>> {
 fn waited<'a>(story: &Story<'a>, steps: &[JobStep<'a>]) -> Option<(&'a Job, Duration, Duration)> {
     let (first, rest) = steps.split_first()?;
     let job = first.after.filter(|job| job.status == JobStatus::Queued)?;
-    let is_due = job.run_at <= job.metadata.created_at && job.expires_at.is_none();
+    let is_due = job.run_at <= Story::wall(first.at) && job.expires_at.is_none();
     let until = rest.first().map_or(story.end, |step| step.at);
     is_due.then_some((job, first.at, until))
 }
@@ -69,12 +70,14 @@ pub fn nobody_is_passed_over(story: &Story<'_>) -> Vec<Finding> {
             if !is_right || !lived.types.contains(&job.input.kind) {
                 continue;
             }
-            let mut in_a_row = 0;
+            let (mut of_tenant, mut of_type) = (0, 0);
             for claim in claims.iter().filter(|claim| seen <= claim.sent && claim.landed < until) {
                 let could = claim.sections.is_none_or(|sections| sections.contains(&job.section));
-                in_a_row =
-                    if claim.domains.contains(&job.domain) { 0 } else { in_a_row + usize::from(could) };
-                if in_a_row == IN_A_ROW {
+                let is_tenants = claim.takers.iter().any(|(domain, _)| **domain == job.domain);
+                let is_types = claim.takers.contains(&(&job.domain, job.input.kind.as_str()));
+                of_tenant = if is_tenants { 0 } else { of_tenant + usize::from(could) };
+                of_type = if is_types { 0 } else { of_type + usize::from(could) };
+                if of_tenant == TENANTS || of_type == TYPES {
                     let (job, node) = (name(story, job.job_id), &lived.name);
                     found.push((
                         claim.landed,
