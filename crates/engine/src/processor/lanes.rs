@@ -79,8 +79,8 @@ pub(super) struct Plan {
     pub(super) shares: Vec<Share>,
     /// Whether these are all the lanes that have due work.
     pub(super) is_whole: bool,
-    /// The share of each.
-    parts: BTreeMap<Tenant, BTreeMap<String, usize>>,
+    /// The share of each, in the order in which they were asked.
+    parts: Vec<(Tenant, Vec<(String, usize)>)>,
     asked: Vec<Place>,
     expected: u64,
 }
@@ -196,7 +196,7 @@ impl Lanes {
             Share { lane: place.clone(), types, limit }
         };
         let (mut shares, mut rest) = (Vec::new(), Vec::new());
-        let (mut parts, mut asked) = (BTreeMap::new(), Vec::new());
+        let (mut parts, mut asked) = (Vec::new(), Vec::new());
         for (tenant, part) in self.tenants.share(due.keys(), room, |tenant| self.weight(tenant)) {
             let Some(kinds) = due.get(&tenant) else { continue };
             let unknown = Turns::default();
@@ -210,7 +210,7 @@ impl Lanes {
                 rest.extend(places.iter().map(|place| of(&tenant, kind, place, room)));
                 asked.extend(places.iter().map(|place| (*place).clone()));
             }
-            parts.insert(tenant, limits.into_iter().collect());
+            parts.push((tenant, limits));
         }
         let is_whole = rest.len() <= MOST_LANES;
         shares.extend(rest.into_iter().take(MOST_LANES));
@@ -236,16 +236,17 @@ impl Lanes {
             let (tenant, kind) = taker(&job.document.lane);
             *had.entry(tenant).or_default().entry(kind).or_default() += 1;
         }
-        for (tenant, had) in &had {
-            let Some(parts) = plan.parts.get(tenant) else { continue };
-            self.kinds.entry(tenant.clone()).or_default().charge(had, parts, |_| 1);
+        let mut parts = Vec::new();
+        for (tenant, kinds) in &plan.parts {
+            if let Some(had) = had.get(tenant) {
+                self.kinds.entry(tenant.clone()).or_default().charge(had, kinds, |_| 1);
+            }
+            parts.push((tenant.clone(), kinds.iter().map(|(_, part)| part).sum()));
         }
-        let sum = |kinds: &BTreeMap<String, usize>| kinds.values().sum();
-        let totals = had.iter().map(|(tenant, kinds)| (tenant.clone(), sum(kinds))).collect();
-        let parts = plan.parts.iter().map(|(tenant, kinds)| (tenant.clone(), sum(kinds))).collect();
+        let totals = had.iter().map(|(tenant, kinds)| (tenant.clone(), kinds.values().sum())).collect();
         let weights = &self.weights;
         self.tenants.charge(&totals, &parts, |tenant| weight_in(weights, tenant));
-        self.kinds.retain(|tenant, _| plan.parts.contains_key(tenant));
+        self.kinds.retain(|tenant, _| plan.parts.iter().any(|(wanting, _)| wanting == tenant));
         if is_short {
             for place in &plan.asked {
                 if self.known.get(place).is_some_and(|known| known.expected <= plan.expected) {

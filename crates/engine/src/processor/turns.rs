@@ -52,12 +52,13 @@ impl<K: Ord + Clone> Turns<K> {
         shares.into_iter().map(|(_, key, count)| (key.clone(), count)).collect()
     }
 
-    /// This is what each has had, of those who wanted something, and what its share would have been. Whoever has had less than
-    /// that wants nothing more, or cannot be served: the others do not wait for it.
+    /// This is what each has had, of those who were asked, in this order, for what they want: their share first, and then
+    /// whatever there was. Whoever has had less than its share, or left something for those behind it, wants nothing more or
+    /// cannot be served: nobody waits for it, and it is not owed anything.
     pub(super) fn charge(
         &mut self,
         had: &BTreeMap<K, usize>,
-        shares: &BTreeMap<K, usize>,
+        shares: &[(K, usize)],
         weight: impl Fn(&K) -> u32,
     ) {
         self.times += 1;
@@ -66,11 +67,15 @@ impl<K: Ord + Clone> Turns<K> {
             let cost = stride(weight(key)).saturating_mul(*n as u64);
             self.takers.insert(key.clone(), Taker { had: before + cost, last: self.times });
         }
-        let wants_more = |(key, share): &(&K, &usize)| had.get(*key).copied().unwrap_or(0) >= **share;
-        let least = shares.iter().filter(wants_more).map(|(key, _)| self.taker(key).had).min();
-        self.level = self.level.max(least.unwrap_or(0));
+        let count = |key: &K| had.get(key).copied().unwrap_or(0);
+        let last = shares.iter().rposition(|(key, share)| count(key) > *share).unwrap_or(0);
+        let want_more = shares.iter().skip(last).filter(|(key, share)| count(key) >= *share);
+        let least = want_more.map(|(key, _)| self.taker(key).had).min();
+        let most = shares.iter().map(|(key, _)| self.taker(key).had).max();
+        self.level = self.level.max(least.or(most).unwrap_or(0));
         // Whoever is no further than the others is remembered only for as long as it wants something.
-        self.takers.retain(|key, taker| taker.had > self.level || shares.contains_key(key));
+        let wanting: BTreeSet<&K> = shares.iter().map(|(key, _)| key).collect();
+        self.takers.retain(|key, taker| taker.had > self.level || wanting.contains(key));
     }
 
     fn taker(&self, key: &K) -> Taker {
@@ -103,8 +108,8 @@ mod tests {
             let shares: BTreeMap<_, _> =
                 turns.share(names.iter(), n, weight).into_iter().filter(|(_, count)| *count > 0).collect();
             assert_eq!(shares.values().sum::<usize>(), n);
-            let all = names.iter().map(|name| (*name, shares.get(name).copied().unwrap_or(0))).collect();
-            turns.charge(&shares, &all, weight);
+            let all = names.iter().map(|name| (*name, shares.get(name).copied().unwrap_or(0)));
+            turns.charge(&shares, &all.collect::<Vec<_>>(), weight);
             for (nth, name) in names.iter().enumerate() {
                 had[nth] += shares.get(name).copied().unwrap_or(0);
             }
@@ -142,7 +147,7 @@ mod tests {
         let mut turns = Turns::default();
         // For a long time only "a" wants much: "b" takes one in ten.
         for _ in 0..100 {
-            turns.charge(&BTreeMap::from([("a", 9), ("b", 1)]), &BTreeMap::from([("a", 5), ("b", 5)]), |_| 1);
+            turns.charge(&BTreeMap::from([("a", 9), ("b", 1)]), &[("b", 5), ("a", 5)], |_| 1);
         }
         assert_eq!(hand_out(&mut turns, &[("a", 1), ("b", 1)], 10, 100), [50, 50]);
     }
@@ -151,10 +156,9 @@ mod tests {
     fn nobody_waits_for_one_that_cannot_be_served() {
         let mut turns = Turns::default();
         for _ in 0..1_000 {
-            let shares = BTreeMap::from([("a", 5), ("stuck", 5)]);
-            turns.charge(&BTreeMap::from([("a", 10)]), &shares, |_| 1);
+            turns.charge(&BTreeMap::from([("a", 1)]), &[("stuck", 1), ("stuck too", 0), ("a", 0)], |_| 1);
         }
-        // Who comes anew shares with the one that was served all the time, and is not owed what the stuck one was not given.
-        assert_eq!(hand_out(&mut turns, &[("a", 1), ("new", 1)], 10, 100), [50, 50]);
+        // Who comes anew shares with the one that was served all the time, and is not owed what the stuck were not given.
+        assert_eq!(hand_out(&mut turns, &[("a", 1), ("new", 1), ("stuck too", 1)], 10, 90), [30, 30, 30]);
     }
 }

@@ -230,7 +230,9 @@ impl Teller {
             String::new()
         };
         let (epoch, attempt, lost) = (after.epoch, after.attempt, after.lost);
-        format!("{job}: {from} -> {status}{why}, epoch {epoch}, attempt {attempt}, lost {lost}{end}")
+        let (lane, section) = (after.lane.as_deref().unwrap_or("no lane"), after.section);
+        let place = if after.status.is_terminal() { String::new() } else { format!(", {lane} {section}") };
+        format!("{job}: {from} -> {status}{why}{place}, epoch {epoch}, attempt {attempt}, lost {lost}{end}")
     }
 
     fn deed(&self, work: Work, deed: &Deed) -> String {

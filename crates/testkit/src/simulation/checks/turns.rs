@@ -78,11 +78,11 @@ pub fn nobody_is_passed_over(story: &Story<'_>) -> Vec<Finding> {
                 of_tenant = if is_tenants { 0 } else { of_tenant + usize::from(could) };
                 of_type = if is_types { 0 } else { of_type + usize::from(could) };
                 if of_tenant == TENANTS || of_type == TYPES {
-                    let (job, node) = (name(story, job.job_id), &lived.name);
-                    found.push((
-                        claim.landed,
-                        format!("{node} passes {job} over again and again, for others"),
-                    ));
+                    let (name, node) = (name(story, job.job_id), &lived.name);
+                    let (domain, kind) = (&job.domain, &job.input.kind);
+                    let what =
+                        format!("{node} passes {name} of type {kind} in {domain} over again and again");
+                    found.push((claim.landed, what));
                 }
             }
         }
