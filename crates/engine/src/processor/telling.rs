@@ -17,11 +17,12 @@ impl Processor {
     /// What came of an attempt, now that it is written.
     pub(super) fn tell_of_end(&self, outcome: &Outcome, job: &Job) {
         let journal = self.journal();
-        if !journal.is_on() {
+        let went_well = job.status == JobStatus::Successful;
+        if !journal.hears(if went_well { Level::Debug } else { Level::Error }) {
             return;
         }
         let about = About::job(job);
-        if job.status == JobStatus::Successful {
+        if went_well {
             return journal.tell_of(&about, Level::Debug, "it ended as SUCCESSFUL", None);
         }
         if matches!(outcome, Outcome::Stopped(_)) {

@@ -43,6 +43,10 @@ impl World {
         for place in 0..self.plan.nodes {
             if place == 0 || self.dice.random_bool(0.6) {
                 self.start(place);
+                // Who is just stopping starts again when it has ended.
+                for seconds in [3, 8, 26] {
+                    self.plan_in(seconds * 1_000..=seconds * 1_000, Deed::Start(place));
+                }
             }
         }
         for seconds in [1, 5, 9, 14, 20, 27] {
