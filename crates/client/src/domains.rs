@@ -12,10 +12,10 @@ impl Client {
 
     /// Makes a domain; status 409 if there is one of that name.
     pub async fn create_domain(&self, name: &Domain, weight: Option<u32>) -> Result<DomainDocument, Error> {
-        let mut new = json!({"name": name});
-        if let Some(weight) = weight {
-            new["weight"] = weight.into();
-        }
+        let new = match weight {
+            Some(weight) => json!({"name": name, "weight": weight}),
+            None => json!({"name": name}),
+        };
         self.post(&["api", "v1", "domains"]).body(&new).document().await
     }
 

@@ -54,7 +54,7 @@ impl<K: Ord + Clone> Turns<K> {
 
     /// This is what each has had, of those who were asked, in this order, for what they want: their share first, and then
     /// whatever there was. Whoever has had less than its share, or left something for those behind it, wants nothing more or
-    /// cannot be served: nobody waits for it, and it is not owed anything.
+    /// cannot be served: nobody waits for it, and it is not owed anything. What one has had beyond its share, others had left.
     pub(super) fn charge(
         &mut self,
         had: &BTreeMap<K, usize>,
@@ -62,9 +62,10 @@ impl<K: Ord + Clone> Turns<K> {
         weight: impl Fn(&K) -> u32,
     ) {
         self.times += 1;
-        for (key, n) in had {
+        for (key, share) in shares {
+            let Some(n) = had.get(key).map(|n| (*share).max(1).min(*n)).filter(|n| *n > 0) else { continue };
             let before = self.taker(key).had;
-            let cost = stride(weight(key)).saturating_mul(*n as u64);
+            let cost = stride(weight(key)).saturating_mul(n as u64);
             self.takers.insert(key.clone(), Taker { had: before + cost, last: self.times });
         }
         let count = |key: &K| had.get(key).copied().unwrap_or(0);
@@ -149,6 +150,13 @@ mod tests {
         for _ in 0..100 {
             turns.charge(&BTreeMap::from([("a", 9), ("b", 1)]), &[("b", 5), ("a", 5)], |_| 1);
         }
+        assert_eq!(hand_out(&mut turns, &[("a", 1), ("b", 1)], 10, 100), [50, 50]);
+    }
+
+    #[test]
+    fn what_others_left_is_nobodys_debt() {
+        let mut turns = Turns::default();
+        turns.charge(&BTreeMap::from([("a", 500), ("b", 2)]), &[("a", 10), ("b", 10)], |_| 1);
         assert_eq!(hand_out(&mut turns, &[("a", 1), ("b", 1)], 10, 100), [50, 50]);
     }
 
