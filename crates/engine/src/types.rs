@@ -81,7 +81,10 @@ impl JobTypes {
     /// That nobody knows a type.
     pub(crate) fn unknown(&self, name: &str) -> Invalid {
         let known = self.known().into_keys().collect::<Vec<_>>().join(", ");
-        Invalid::one("/input/type", format!("no type '{name}' is known here; known are: {known}"))
+        Invalid::one(
+            "/input/type",
+            format!("no type '{name}' is known here; known are: {known}, and those that the domain defines"),
+        )
     }
 }
 

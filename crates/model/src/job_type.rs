@@ -86,6 +86,9 @@ impl JobType {
     pub fn check(&self) -> Result<(), Invalid> {
         let mut check = Checker::new();
         check.line("/type", &self.kind, 1..=MAX_KEY_CHARS);
+        if [".", ".."].contains(&self.kind.as_str()) {
+            check.refuse("/type", "must not be '.' or '..', which mean something else in an address");
+        }
         if self.id().len() > MAX_ID_BYTES {
             check.refuse("/type", format!("must have, with its domain, at most {MAX_ID_BYTES} bytes"));
         }

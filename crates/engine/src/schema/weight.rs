@@ -25,6 +25,12 @@ const MAX_PATTERNS: usize = 100;
 const DEPTHS: usize = MAX_NESTING + 1;
 /// To compare with so many values is as much work as to look once more.
 const VALUES_PER_LOOK: usize = 8;
+/// To match a text with a small pattern is as much work as to look so many times more.
+const PATTERN: u64 = 32;
+/// How large a pattern may be with its repetitions written out, in KiB.
+const MAX_PATTERN_KIB: usize = 64;
+/// How much of a pattern that is refused is shown.
+const MAX_SHOWN: usize = 60;
 /// What would lead elsewhere, or make a reference mean another place.
 const ELSEWHERE: [&str; 5] =
     ["$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor", "$anchor"];
@@ -155,7 +161,7 @@ impl<'a> Scale<'a> {
             return Err(too_deep());
         }
         if measure.weight > MAX_WEIGHT {
-            let detail = "looks at a value too often: schemas that refer to others several times multiply";
+            let detail = "looks at a value too often: schemas that refer to others several times multiply, and so do patterns that repeat";
             return Err(refused(detail));
         }
         Ok(measure)
@@ -167,7 +173,7 @@ impl<'a> Scale<'a> {
         depths: usize,
         level: usize,
     ) -> Result<Measure, Invalid> {
-        let mut weight = 1 + values(fields);
+        let mut weight = 1 + values(fields) + patterns(fields)?;
         let mut height = 0;
         let mut one_inside: BTreeMap<&str, u64> = BTreeMap::new();
         if let Some(target) = fields.get("$ref").and_then(|target| target_of(self.root, target.as_str()?)) {
@@ -195,6 +201,33 @@ impl<'a> Scale<'a> {
             weight = weight.saturating_mul(2);
         }
         Ok(Measure { weight, height: height + 1 })
+    }
+}
+
+/// The work of matching texts with patterns.
+fn patterns(fields: &Map<String, Value>) -> Result<u64, Invalid> {
+    let named = fields.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let own = fields.get("pattern").and_then(Value::as_str);
+    let mut all = own.into_iter().chain(named.map(String::as_str));
+    all.try_fold(0_u64, |sum, one| Ok(sum.saturating_add(pattern(one)?)))
+}
+
+/// By how much there is of a pattern once its repetitions are written out: at worst each byte of a text is held against all of
+/// it. Classes of letters are counted as one each, however many letters they have.
+fn pattern(pattern: &str) -> Result<u64, Invalid> {
+    let shown: String = pattern.chars().take(MAX_SHOWN).collect();
+    let build = |unicode, kib: usize| {
+        regex::bytes::RegexBuilder::new(pattern).unicode(unicode).size_limit(kib * 1_024).build()
+    };
+    if let Err(regex::Error::Syntax(why)) = build(true, MAX_PATTERN_KIB) {
+        let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        return Err(refused(&format!("the pattern {shown} is not taken: {why}")));
+    }
+    let sizes = [1, 2, 4, 8, 16, 32, MAX_PATTERN_KIB].into_iter();
+    match sizes.into_iter().find(|kib| build(false, *kib).or_else(|_| build(true, *kib)).is_ok()) {
+        Some(1) => Ok(PATTERN),
+        Some(kib) => Ok(PATTERN * 4 * kib as u64),
+        None => Err(refused(&format!("the pattern {shown} is too large with its repetitions written out"))),
     }
 }
 
