@@ -42,7 +42,7 @@ async fn a_type_is_defined_shown_changed_and_deleted() {
     let stage = stage().await;
     let listed = stage.get(TYPES).await.body;
     let names: Vec<_> = listed["items"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
-    assert_eq!(names, ["noop", "wait"]);
+    assert_eq!(names, ["noop", "talk", "wait"]);
     let wait = stage.get(&format!("{TYPES}/wait")).await;
     assert_eq!((&wait.body["builtIn"], &wait.body["runBy"]), (&json!(true), &json!(["n"])));
     assert!(
@@ -78,7 +78,7 @@ async fn a_type_is_defined_shown_changed_and_deleted() {
     let page = stage.get(&format!("{TYPES}?limit=2")).await.body;
     assert_eq!((&page["items"][0]["type"], &page["items"][1]["type"]), (&json!("invoice"), &json!("noop")));
     let page = stage.get(&format!("{TYPES}?limit=2&cursor={}", page["next"].as_str().unwrap())).await.body;
-    assert_eq!((&page["items"][0]["type"], page.get("next")), (&json!("wait"), None));
+    assert_eq!((&page["items"][1]["type"], page.get("next")), (&json!("wait"), None));
 }
 
 #[tokio::test]
