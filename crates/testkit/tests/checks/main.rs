@@ -30,7 +30,7 @@ fn found(tell: impl FnOnce(&mut Tale)) -> BTreeSet<&'static str> {
 type Tell = fn(&mut Tale);
 
 /// For each check, something that it must find.
-const FAULTS: [(&str, Tell); 31] = [
+const FAULTS: [(&str, Tell); 32] = [
     ("acknowledged_jobs_are_there", |tale| {
         let job = tale.submit(1);
         tale.told(Reply::Submitted(vec![Accepted::New(job)]));
@@ -199,6 +199,16 @@ const FAULTS: [(&str, Tell); 31] = [
             tale.claim(ONE, job);
             tale.handler(ONE, job, Deed::Begins);
         }
+    }),
+    ("nobody_is_passed_over", |tale| {
+        let others: Vec<_> = (10..16).map(|serial| tale.submit(serial)).collect();
+        let passed = tale.submit_as("job 1", 1, |job| job.domain = "other".parse().unwrap());
+        tale.pass(15_000);
+        for other in others {
+            tale.claim(TWO, other);
+            tale.pass(100);
+        }
+        tale.claim(TWO, passed);
     }),
     ("who_stops_leaves_nothing", |tale| {
         let job = tale.submit(1);

@@ -107,11 +107,15 @@ impl Tale {
 
     /// A call that lands at once and is answered.
     fn writes(&mut self, life: Life, kind: Kind, document: Document) -> Version {
+        self.lands(life, Call::Write(Vec::new()), kind, document)
+    }
+
+    fn lands(&mut self, life: Life, call: Call, kind: Kind, document: Document) -> Version {
         self.versions += 1;
         self.calls += 1;
         let task = if matches!(document, Document::State { .. }) { STATES } else { Task::Own(1) };
         let (caller, version) = (Caller { life, call: self.calls }, Version(self.versions));
-        self.note(What::Sent(caller, task, Call::Write(Vec::new())));
+        self.note(What::Sent(caller, task, call));
         self.note(What::Landed(Some(caller), Change { kind, version, document }));
         self.note(What::Answered(caller, Answer::Written(vec![Written::Applied(version)])));
         version
@@ -170,12 +174,16 @@ impl Tale {
 
     /// Writes to a job that is there.
     pub(crate) fn job(&mut self, by: Life, id: JobId, change: impl FnOnce(&mut Job)) {
+        self.changes(by, Call::Write(Vec::new()), id, change);
+    }
+
+    fn changes(&mut self, by: Life, call: Call, id: JobId, change: impl FnOnce(&mut Job)) {
         let before = Arc::clone(&self.jobs[&id]);
         let mut after = Job::clone(&before);
         change(&mut after);
         let after = Arc::new(after);
         self.jobs.insert(id, Arc::clone(&after));
-        self.writes(by, Kind::Changed, Document::Job { id, before: Some(before), after: Some(after) });
+        self.lands(by, call, Kind::Changed, Document::Job { id, before: Some(before), after: Some(after) });
     }
 
     pub(crate) fn delete(&mut self, id: JobId) {
@@ -190,7 +198,7 @@ impl Tale {
     pub(crate) fn claim(&mut self, life: Life, id: JobId) {
         let (now, holder) = (self.wall(), Holder { node: node(life), incarnation: incarnation(life) });
         let token = ClaimToken::derived(&[&self.calls.to_string()]);
-        self.job(life, id, |job| job.claim(holder, token, now).unwrap());
+        self.changes(life, Call::Claim(None), id, |job| job.claim(holder, token, now).unwrap());
     }
 
     pub(crate) fn handler(&mut self, life: Life, id: JobId, deed: Deed) {

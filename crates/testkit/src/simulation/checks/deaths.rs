@@ -192,9 +192,10 @@ fn settled(story: &Story<'_>) -> Duration {
     before.filter_map(|call| call.answered).map(|(_, at, _)| at).max().unwrap_or_default().max(story.calm)
 }
 
-/// From an instant on, when there was first a node that had joined.
+/// From an instant on, when there was first a node that had joined, and was not about to leave.
 fn watched_since(story: &Story<'_>, from: Duration) -> Option<Duration> {
-    let there = |lived: &&crate::simulation::lives::Lived| lived.over().is_none_or(|over| over > from);
+    let stays = |until: Option<Duration>| until.is_none_or(|until| until > from);
+    let there = |lived: &&crate::simulation::lives::Lived| stays(lived.over()) && stays(lived.to_stop);
     story.lives.values().filter(there).filter_map(|lived| lived.joined).min().map(|joined| joined.max(from))
 }
 
