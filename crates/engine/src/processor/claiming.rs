@@ -52,8 +52,12 @@ impl Processor {
     }
 
     /// One claim, for all slots that are free or soon will be. Says whether it came back short, and so nothing else was due;
-    /// none if there is no room.
+    /// none if there is no room, or no lease to claim under.
     async fn claim(self: &Arc<Self>, sections: Option<&[u32]>) -> Result<Option<bool>, StoreError> {
+        // The node may have stood still since it last looked.
+        if !self.lease.is_good() {
+            return Ok(None);
+        }
         let now = self.surroundings.now();
         let token = ClaimToken::rising(now, &self.surroundings.randomness());
         let Some(claiming) = self.hands().begin_claim(token, self.capacity) else { return Ok(None) };
