@@ -9,6 +9,7 @@
 //! - [`handler`], [`handlers`], [`types`], [`schema`]: what a job type does and which payloads it takes
 //! - [`registry`]: the types that domains define for themselves
 //! - [`journal`], [`logbook`]: what nodes and handlers say, and how it is read and followed
+//! - [`meter`]: what nodes measure, and how it is stored
 //! - [`maintenance`]: what has to be done now and then
 //! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
 //! - [`flaws`]: how an engine can be wrong, for testing the tests
@@ -25,6 +26,7 @@ pub mod lease;
 pub mod logbook;
 mod maintenance;
 pub mod membership;
+pub mod meter;
 pub mod node;
 mod numbers;
 mod patience;
