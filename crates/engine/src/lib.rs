@@ -10,7 +10,7 @@
 //! - [`registry`]: the types that domains define for themselves
 //! - [`journal`], [`logbook`]: what nodes and handlers say, and how it is read and followed
 //! - [`meter`]: what nodes measure, and how it is stored
-//! - [`maintenance`]: what has to be done now and then
+//! - [`maintenance`], [`retention`]: what has to be done now and then, and what is kept no longer
 //! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
 //! - [`flaws`]: how an engine can be wrong, for testing the tests
 //!
@@ -32,6 +32,7 @@ mod numbers;
 mod patience;
 pub mod processor;
 pub mod registry;
+mod retention;
 pub mod schema;
 pub mod surroundings;
 pub mod types;

@@ -6,9 +6,9 @@
 //! subtracts what it read then.
 //!
 //! ```text
-//!  desk ─┐                       ┌─▶ every five seconds, into the bucket of all nodes (`metrics`)
-//!  processor ─┼─▶ numbers ─▶ reading ─┤
-//!  store, beat, observer ─┘          └─▶ whoever asks: `/metrics`
+//!  desk ─────────┐                         ┌─▶ writer ─▶ every five seconds, into the bucket of all nodes
+//!  processor ────┼─▶ numbers ─▶ reading ───┤
+//!  store, beat ──┘                         └─▶ whoever asks: `/metrics`
 //! ```
 //!
 //! - [`figures`]: what is measured, by name
@@ -16,6 +16,7 @@
 //! - [`spread`]: how latencies are sorted, and what can be said of them
 //! - [`reading`]: all of it at one moment, and what came in between two
 //! - [`measured`]: a store whose answers are timed
+//! - [`writer`]: the task that stores it
 //!
 //! A meter is off unless a node is given one ([`crate::surroundings::Surroundings::measured_by`]).
 
@@ -24,11 +25,13 @@ mod measured;
 pub mod reading;
 mod shards;
 pub mod spread;
+pub(crate) mod writer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rota_model::keep::Keep;
 use rota_store::Store;
 use tokio::time::Instant;
 
@@ -45,7 +48,12 @@ pub struct Meter(Option<Arc<Inner>>);
 struct Inner {
     shards: Shards,
     levels: [AtomicU64; Level::ALL.len()],
+    /// How long what is stored is kept.
+    kept: Keep,
 }
+
+/// How long metrics are kept unless somebody decides otherwise.
+pub const KEPT: Keep = Keep::For(Duration::from_secs(7 * 24 * 60 * 60));
 
 /// When something began; nothing, if nobody wants to know.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +62,17 @@ pub struct Began(Option<Instant>);
 impl Meter {
     /// One that measures. The default one does not.
     pub fn new() -> Self {
-        Self(Some(Arc::new(Inner { shards: Shards::default(), levels: Default::default() })))
+        Self::keeping(KEPT)
+    }
+
+    /// One that measures, whose buckets are kept for this long.
+    pub fn keeping(kept: Keep) -> Self {
+        Self(Some(Arc::new(Inner { shards: Shards::default(), levels: Default::default(), kept })))
+    }
+
+    /// How long buckets are kept; none if there are none.
+    pub(crate) fn kept(&self) -> Option<Keep> {
+        self.0.as_ref().map(|inner| inner.kept)
     }
 
     pub fn is_on(&self) -> bool {
@@ -109,6 +127,15 @@ impl Meter {
         let level =
             |what: &Level| inner.levels.get(*what as usize).map_or(0, |level| level.load(Ordering::Relaxed));
         Some(Reading { levels: Level::ALL.iter().map(level).collect(), ..inner.shards.read() })
+    }
+
+    /// The same, for whoever looks at each span of time once: the longest of each latency is that since it last did.
+    fn take(&self) -> Option<Reading> {
+        let reading = self.reading();
+        if let Some(inner) = &self.0 {
+            inner.shards.forget_longest();
+        }
+        reading
     }
 
     /// The same store, with its answers timed; as it is, if nobody wants to know.

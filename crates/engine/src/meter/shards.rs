@@ -92,6 +92,15 @@ impl Shards {
     }
 }
 
+impl Shards {
+    /// The longest of each begins anew.
+    pub(super) fn forget_longest(&self) {
+        for latencies in self.0.iter().flat_map(|shard| &shard.latencies) {
+            latencies.max_ns.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Latencies {
     fn add_to(&self, spread: &mut Spread) {
         for (sum, one) in spread.boxes.iter_mut().zip(&self.boxes) {

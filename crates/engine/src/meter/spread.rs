@@ -88,16 +88,24 @@ impl Spread {
         self.max()
     }
 
-    /// What came since an earlier reading. The longest is this one's.
+    /// What came since an earlier reading.
     #[must_use]
     pub fn since(&self, before: &Spread) -> Spread {
         let boxes = self.boxes.iter().zip(&before.boxes).map(|(now, before)| now.saturating_sub(*before));
-        Spread {
-            boxes: boxes.collect(),
-            sum_us: self.sum_us.saturating_sub(before.sum_us),
-            max_ns: self.max_ns,
-        }
+        let boxes: Vec<u64> = boxes.collect();
+        // Whoever measured while this was read may be in one of the two numbers and not in the other.
+        let (lower, upper) = bounds_of_longest(&boxes);
+        let max_ns = self.max_ns.clamp(lower, upper);
+        Spread { boxes, sum_us: self.sum_us.saturating_sub(before.sum_us), max_ns }
     }
+}
+
+/// Between which bounds the longest lies.
+fn bounds_of_longest(boxes: &[u64]) -> (u64, u64) {
+    let Some(longest) = boxes.iter().rposition(|count| *count > 0) else { return (0, 0) };
+    let bound = |nth: usize| BOUNDS.get(nth).copied();
+    let lower = longest.checked_sub(1).and_then(bound).unwrap_or(0);
+    (lower, bound(longest).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -148,6 +156,11 @@ mod tests {
         assert_eq!(two.at_most(Duration::from_millis(1)), 1);
         assert_eq!(two.at_most(Duration::from_micros(2_500)), 2);
         let later = spread([1_000_000, 1_000_001, 5].into_iter());
-        assert_eq!(later.since(&two).count(), 1);
+        let between = later.since(&two);
+        assert_eq!(
+            (between.count(), between.max()),
+            (1, Duration::from_micros(1)),
+            "not that of those before"
+        );
     }
 }
