@@ -16,10 +16,11 @@
 //! - [`spread`]: how latencies are sorted, and what can be said of them
 //! - [`reading`]: all of it at one moment, and what came in between two
 //! - [`measured`]: a store whose answers are timed
-//! - [`writer`]: the task that stores it
+//! - [`writer`]: the task that stores it; [`board`]: what whoever looks is shown
 //!
 //! A meter is off unless a node is given one ([`crate::surroundings::Surroundings::measured_by`]).
 
+pub mod board;
 pub mod figures;
 mod measured;
 pub mod reading;

@@ -40,6 +40,7 @@ use crate::lease::Lease;
 use crate::logbook::Logbook;
 use crate::maintenance::Maintenance;
 use crate::membership::{Card, Doing, Membership, Place};
+use crate::meter::board::Board;
 use crate::meter::{self, Level as Measure};
 use crate::processor::{self, Processor};
 use crate::registry::TypeRegistry;
@@ -72,6 +73,7 @@ pub struct Node {
     pub desk: Arc<JobDesk>,
     pub fleet: Fleet,
     pub logbook: Logbook,
+    pub board: Board,
     membership: Membership,
     life: Arc<Life>,
     maintenance: Maintenance,
@@ -163,6 +165,14 @@ impl Node {
         let logbook = Logbook::new(Arc::clone(&store), surroundings.clone());
         let (logs, metrics) = (Logs::new(Arc::clone(&store)), Metrics::new(Arc::clone(&store)));
         surroundings.meter().set(Measure::Capacity, u64::from(options.capacity));
+        let board = Board {
+            meter: surroundings.meter().clone(),
+            metrics: metrics.clone(),
+            jobs: jobs.clone(),
+            nodes: nodes.clone(),
+            version: options.version.clone(),
+            began: surroundings.now(),
+        };
         let maintenance = Maintenance::new(store, surroundings.clone(), options.id);
         let watching = Watching::new(options.id, settings.sections, surroundings.clone());
         let life = Life {
@@ -187,6 +197,7 @@ impl Node {
             desk,
             fleet,
             logbook,
+            board,
             membership,
             life,
             maintenance,
