@@ -30,6 +30,7 @@ use rota_store::{StoreError, Versioned};
 use tokio::time::{Instant, timeout_at};
 
 use crate::flaws::Flaw;
+use crate::meter::{Count, Latency};
 use crate::numbers::Numbers;
 use crate::patience::persevere;
 use crate::processor::Processor;
@@ -120,6 +121,15 @@ impl JobDesk {
 
     /// Takes a job. On return it is on disk.
     pub async fn submit(&self, domain: &Domain, submission: NewJob) -> Result<Submitted, SubmitError> {
+        let meter = self.surroundings.meter();
+        let began = meter.begin();
+        let submitted = self.take(domain, submission).await?;
+        meter.end(Latency::JobRequest, began);
+        meter.count(Count::JobsSubmitted, u64::from(matches!(submitted, Submitted::New(_))));
+        Ok(submitted)
+    }
+
+    async fn take(&self, domain: &Domain, submission: NewJob) -> Result<Submitted, SubmitError> {
         let Checked { job_id, known } = self.checked(domain, &submission).await?;
         let number = self.numbers.next().await?;
         if submission.unique.is_some() {

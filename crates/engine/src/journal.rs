@@ -29,6 +29,7 @@ use rota_model::job::Job;
 use rota_model::log::{Level, Log};
 use tokio::sync::Notify;
 
+use crate::meter::Count;
 use crate::patience::Complaint;
 use crate::surroundings::Surroundings;
 
@@ -127,11 +128,14 @@ impl Journal {
         let mut log = say(Log::new(level, "", inner.origin, now));
         log.job_id = about.map(|about| about.job);
         log.domain = about.map(|about| about.domain.clone());
-        let is_batch = {
+        let (is_kept, is_batch) = {
             let mut buffer = inner.buffer();
-            buffer.push(log, speaker, inner.surroundings.randomness());
-            buffer.has_batch()
+            let is_kept = buffer.push(log, speaker, inner.surroundings.randomness());
+            (is_kept, buffer.has_batch())
         };
+        if !is_kept {
+            inner.surroundings.meter().count(Count::LogLinesDropped, 1);
+        }
         inner.news.notify_one();
         if is_batch {
             inner.batch.notify_one();

@@ -9,7 +9,8 @@
 //! - [`handler`], [`handlers`], [`types`], [`schema`]: what a job type does and which payloads it takes
 //! - [`registry`]: the types that domains define for themselves
 //! - [`journal`], [`logbook`]: what nodes and handlers say, and how it is read and followed
-//! - [`maintenance`]: what has to be done now and then
+//! - [`meter`]: what nodes measure, and how it is stored
+//! - [`maintenance`], [`retention`]: what has to be done now and then, and what is kept no longer
 //! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
 //! - [`flaws`]: how an engine can be wrong, for testing the tests
 //!
@@ -25,11 +26,13 @@ pub mod lease;
 pub mod logbook;
 mod maintenance;
 pub mod membership;
+pub mod meter;
 pub mod node;
 mod numbers;
 mod patience;
 pub mod processor;
 pub mod registry;
+mod retention;
 pub mod schema;
 pub mod surroundings;
 pub mod types;

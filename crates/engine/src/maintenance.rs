@@ -1,6 +1,6 @@
 //! What has to be done now and then: jobs that nobody could begin with in time end, what was deleted an hour ago goes for
-//! good, unique keys go that keep nobody away any more, and types that nobody runs are told of. In slices, so that nobody is
-//! held up.
+//! good, unique keys go that keep nobody away any more, and types that nobody runs are told of. What is kept no longer goes, too
+//! ([`crate::retention`]). In slices, so that nobody is held up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use rota_model::log::Level;
 use rota_model::node::{NodeRole, NodeState, NodeStatus};
 use rota_model::time::UnixMillis;
 use rota_model::unique_key::UniqueKey;
-use rota_store::collection::{JOBS, LOGS};
+use rota_store::collection::JOBS;
 use rota_store::cursor::Cursor;
 use rota_store::jobs::Jobs;
 use rota_store::nodes::Nodes;
@@ -20,6 +20,7 @@ use rota_store::unique_keys::UniqueKeys;
 use rota_store::{Store, StoreError, Versioned, sweep};
 
 use crate::flaws::Flaw;
+use crate::retention::Retention;
 use crate::surroundings::Surroundings;
 
 const SLICE: usize = 200;
@@ -47,6 +48,7 @@ pub(crate) struct Maintenance {
     began: (UnixMillis, Duration),
     /// Whether there may be more to purge.
     purges: bool,
+    retention: Retention,
     /// Where the walk through old keys goes on.
     keys_from: Option<Cursor>,
     /// Keys whose job is missing: since when, by the clock that only goes forward, and at which version.
@@ -59,8 +61,10 @@ impl Maintenance {
         let unique_keys = UniqueKeys::new(Arc::clone(&store));
         let nodes = Nodes::new(Arc::clone(&store));
         let began = (surroundings.now(), surroundings.elapsed());
+        let retention = Retention::new(Arc::clone(&store), surroundings.clone());
         Self {
             store,
+            retention,
             jobs,
             unique_keys,
             nodes,
@@ -87,21 +91,9 @@ impl Maintenance {
             self.clear_keys().await?;
             self.clear_nodes().await?;
             self.tell_of_the_unwanted().await?;
-            self.clear_logs().await?;
         }
-        self.purge().await
-    }
-
-    /// Log lines that are older than they are kept, where lines are kept at all.
-    async fn clear_logs(&self) -> Result<(), StoreError> {
-        for _ in 0..MAX_SLICES {
-            if !self.surroundings.journal().is_on()
-                || sweep::delete_expired(&*self.store, &LOGS, self.steady_now(), SLICE).await? == 0
-            {
-                break;
-            }
-        }
-        Ok(())
+        self.purge().await?;
+        self.retention.tick(self.steady_now()).await
     }
 
     /// Some slices of what was deleted long ago; what is left is for the next tick.

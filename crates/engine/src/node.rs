@@ -25,6 +25,7 @@ use rota_model::settings::Settings;
 use rota_store::domains::Domains;
 use rota_store::jobs::Jobs;
 use rota_store::logs::Logs;
+use rota_store::metrics::Metrics;
 use rota_store::nodes::Nodes;
 use rota_store::unique_keys::UniqueKeys;
 use rota_store::{Store, StoreError};
@@ -39,6 +40,8 @@ use crate::lease::Lease;
 use crate::logbook::Logbook;
 use crate::maintenance::Maintenance;
 use crate::membership::{Card, Doing, Membership, Place};
+use crate::meter::board::Board;
+use crate::meter::{self, Level as Measure};
 use crate::processor::{self, Processor};
 use crate::registry::TypeRegistry;
 use crate::surroundings::Surroundings;
@@ -70,11 +73,14 @@ pub struct Node {
     pub desk: Arc<JobDesk>,
     pub fleet: Fleet,
     pub logbook: Logbook,
+    pub board: Board,
     membership: Membership,
     life: Arc<Life>,
     maintenance: Maintenance,
     watching: Watching,
     logs: Logs,
+    metrics: Metrics,
+    id: NodeId,
     registry: Arc<TypeRegistry>,
 }
 
@@ -118,6 +124,7 @@ impl Node {
         types: Arc<JobTypes>,
         surroundings: Surroundings,
     ) -> Result<Self, StoreError> {
+        let store = surroundings.meter().measure(store);
         let (jobs, nodes) = (Jobs::new(Arc::clone(&store)), Nodes::new(Arc::clone(&store)));
         let card = card(&options, &types, settings.sections);
         let exclusive = store.promises().exclusive;
@@ -156,7 +163,16 @@ impl Node {
         tell_of_taken(&surroundings, taken);
         let fleet = Fleet::new(nodes.clone(), surroundings.clone(), options.id);
         let logbook = Logbook::new(Arc::clone(&store), surroundings.clone());
-        let logs = Logs::new(Arc::clone(&store));
+        let (logs, metrics) = (Logs::new(Arc::clone(&store)), Metrics::new(Arc::clone(&store)));
+        surroundings.meter().set(Measure::Capacity, u64::from(options.capacity));
+        let board = Board {
+            meter: surroundings.meter().clone(),
+            metrics: metrics.clone(),
+            jobs: jobs.clone(),
+            nodes: nodes.clone(),
+            version: options.version.clone(),
+            began: surroundings.now(),
+        };
         let maintenance = Maintenance::new(store, surroundings.clone(), options.id);
         let watching = Watching::new(options.id, settings.sections, surroundings.clone());
         let life = Life {
@@ -176,14 +192,28 @@ impl Node {
             beats: AtomicU64::new(0),
         };
         let (desk, life) = (Arc::new(desk), Arc::new(life));
-        Ok(Self { desk, fleet, logbook, membership, life, maintenance, watching, logs, registry })
+        let id = options.id;
+        Ok(Self {
+            desk,
+            fleet,
+            logbook,
+            board,
+            membership,
+            life,
+            maintenance,
+            watching,
+            logs,
+            metrics,
+            id,
+            registry,
+        })
     }
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { membership, life, maintenance, watching, logs, registry, .. } = self;
+        let Self { membership, life, maintenance, watching, logs, metrics, id, registry, .. } = self;
         let over = CancellationToken::new();
-        let scribe = Scribe::begin(&life.surroundings, logs);
+        let scribe = Scribe::begin(&life.surroundings, logs, metrics, id);
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
         let mut parts = vec![
             spawn(Box::pin(life.waiters.clone().run(life.jobs.changes()))),
@@ -223,28 +253,35 @@ impl Node {
     }
 }
 
-/// The task that stores what the node says, if it has a journal.
+/// The tasks that store what the node says and measures, if it has a journal and a meter.
 struct Scribe {
     over: CancellationToken,
-    task: Option<JoinHandle<()>>,
+    says: Option<JoinHandle<()>>,
+    measures: Option<JoinHandle<()>>,
 }
 
 impl Scribe {
-    fn begin(surroundings: &Surroundings, logs: Logs) -> Self {
+    fn begin(surroundings: &Surroundings, logs: Logs, metrics: Metrics, node: NodeId) -> Self {
         let over = CancellationToken::new();
-        let journal = surroundings.journal();
-        let task = journal.is_on().then(|| surroundings.spawn(journal.clone().write(logs, over.clone())));
-        Self { over, task }
+        let (journal, meter) = (surroundings.journal(), surroundings.meter());
+        let says = journal.is_on().then(|| surroundings.spawn(journal.clone().write(logs, over.clone())));
+        let measured = || meter::writer::write(metrics, node, surroundings.clone(), over.clone());
+        let measures = meter.is_on().then(|| surroundings.spawn(measured()));
+        Self { over, says, measures }
     }
 
-    /// Lets it store what is left, for as long as a goodbye may take.
+    /// Lets them store what is left, for as long as a goodbye may take.
     async fn end(self) {
         self.over.cancel();
-        let Some(mut task) = self.task else { return };
-        if timeout(GOODBYE, &mut task).await.is_err() {
-            task.abort();
-            tracing::warn!("not all log lines could be stored in time");
-        }
+        tokio::join!(in_time(self.says, "log lines"), in_time(self.measures, "metrics"));
+    }
+}
+
+async fn in_time(task: Option<JoinHandle<()>>, what: &str) {
+    let Some(mut task) = task else { return };
+    if timeout(GOODBYE, &mut task).await.is_err() {
+        task.abort();
+        tracing::warn!("not all {what} could be stored in time");
     }
 }
 
@@ -289,7 +326,11 @@ async fn until(over: CancellationToken, task: Task) {
 impl Life {
     fn doing(&self) -> Doing {
         let running = u32::try_from(self.processor.busy_with()).unwrap_or(u32::MAX);
-        Doing { running, place: self.place.lock().unwrap_or_else(PoisonError::into_inner).clone() }
+        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let meter = self.surroundings.meter();
+        meter.set(Measure::Running, u64::from(running));
+        meter.set(Measure::Sections, place.sections.len() as u64);
+        Doing { running, place }
     }
 
     /// Does what people want of the node, as soon as that is read.

@@ -1,4 +1,4 @@
-//! What goes by itself, and when: ids of deleted jobs, and nodes that ended long ago.
+//! What goes by itself, and when: ids of deleted jobs, nodes that ended long ago, and what is kept no longer.
 
 mod stage;
 
@@ -7,13 +7,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rota_engine::desk::{SubmitError, Submitted};
+use rota_engine::meter::Meter;
 use rota_engine::surroundings::{Clock, Surroundings};
-use rota_model::domain::Domain;
-use rota_model::ids::NodeId;
-use rota_model::job::NewJob;
+use rota_model::domain::{Domain, DomainDocument, DomainSettings};
+use rota_model::ids::{JobId, LogId, NodeId};
+use rota_model::job::submission::Place;
+use rota_model::job::{JobStatus, NewJob};
+use rota_model::log::{Level, Log};
+use rota_model::metric::{Sample, Samples};
 use rota_model::node::NodeStatus;
 use rota_model::time::UnixMillis;
+use rota_store::collection::{LOGS, METRICS};
+use rota_store::domains::Domains;
+use rota_store::logs::{LogFilter, Logs};
+use rota_store::metrics::Metrics;
 use rota_store::nodes::Nodes;
+use rota_store::repository::Created;
 use rota_testkit::surroundings::BEGINNING;
 use serde_json::json;
 use stage::{Stage, act};
@@ -80,5 +89,168 @@ async fn nodes_that_ended_long_ago_are_forgotten() {
     let left: Vec<_> = nodes.all().await.unwrap().into_iter().map(|state| state.document.id).collect();
     assert_eq!(left.len(), 2);
     assert!(left.contains(&node.id) && left.contains(&NodeId::derived(&["lately"])));
+    node.stop().await;
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+/// Makes a domain, or changes one that is there.
+async fn domain(stage: &Stage, name: &str, settings: DomainSettings) -> Domain {
+    let domains = Domains::new(Arc::clone(&stage.store));
+    let name: Domain = name.parse().unwrap();
+    let document = DomainDocument::new(name.clone(), stage.surroundings.now().to_date(), settings.clone());
+    if let Created::Exists(_) = domains.create(document).await.unwrap() {
+        let before = domains.get(&name).await.unwrap().unwrap();
+        domains.save(&before, &before.document.clone().with(settings)).await.unwrap();
+    }
+    name
+}
+
+fn keeping_jobs(span: &str) -> DomainSettings {
+    DomainSettings { keep_jobs: Some(span.parse().unwrap()), ..DomainSettings::default() }
+}
+
+async fn left(stage: &Stage, domain: &Domain) -> u64 {
+    stage.jobs().totals(Some(domain)).await.unwrap().values().sum()
+}
+
+/// Stores jobs that somebody made so long ago, past the desk.
+async fn store_jobs(stage: &Stage, domain: &Domain, count: u64, made: Duration, ended: Option<Duration>) {
+    let ago = |span: Duration| UnixMillis(BEGINNING.0 - i64::try_from(span.as_millis()).unwrap());
+    let numbers = stage.jobs().numbers(count).await.unwrap();
+    let job = |job_number: u64| {
+        let job_id = JobId::derived(&[domain.as_str(), &job_number.to_string()]);
+        let place = Place {
+            domain: domain.clone(),
+            job_id,
+            job_number,
+            sections: 64,
+            accepted_by: NodeId::derived(&[]),
+        };
+        let mut job = act(json!({})).into_job(place, ago(made));
+        match ended {
+            Some(ended) => {
+                (job.status, job.epoch, job.finished_at) = (JobStatus::Successful, 1, Some(ago(ended)));
+            }
+            None => job.run_at = BEGINNING.plus(300 * DAY),
+        }
+        job
+    };
+    stage.jobs().create_all(&numbers.map(job).collect::<Vec<_>>()).await.unwrap();
+}
+
+/// Long enough for a round.
+const ROUND: Duration = Duration::from_secs(130);
+
+#[tokio::test(start_paused = true)]
+async fn jobs_go_when_they_ended_long_ago_where_their_domain_says_so() {
+    let stage = Stage::new();
+    let short = domain(&stage, "short", keeping_jobs("2d")).await;
+    let long = domain(&stage, "long", DomainSettings::default()).await;
+    for whose in [&short, &long] {
+        store_jobs(&stage, whose, 250, 4 * DAY, Some(3 * DAY)).await;
+        store_jobs(&stage, whose, 210, 4 * DAY, None).await;
+        store_jobs(&stage, whose, 5, 3 * DAY, Some(2 * DAY - HOUR / 2)).await;
+        store_jobs(&stage, whose, 250, 3 * DAY, Some(3 * DAY)).await;
+        store_jobs(&stage, whose, 20, DAY, Some(DAY)).await;
+    }
+    let node = stage.up("one").await;
+    sleep(ROUND).await;
+    assert_eq!(left(&stage, &short).await, 210 + 5 + 20, "by when they ended, not by when they were made");
+    assert_eq!(left(&stage, &long).await, 735, "for ever, unless somebody says otherwise");
+    domain(&stage, "long", keeping_jobs("12h")).await;
+    sleep(ROUND).await;
+    assert_eq!(left(&stage, &long).await, 210, "what waits stays, however old it is");
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_were_not_over_when_they_were_looked_at_go_later() {
+    let stage = Stage::new();
+    let short = domain(&stage, "short", keeping_jobs("2d")).await;
+    store_jobs(&stage, &short, 5, 3 * DAY, Some(2 * DAY - HOUR / 2)).await;
+    store_jobs(&stage, &short, 5, 3 * DAY, Some(3 * DAY)).await;
+    let node = stage.up("one").await;
+    sleep(ROUND).await;
+    assert_eq!(left(&stage, &short).await, 5, "not yet");
+    sleep(HOUR + ROUND).await;
+    assert_eq!(left(&stage, &short).await, 0);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_went_is_hidden_for_an_hour_before_its_id_is_free() {
+    let stage = Stage::new();
+    let short = domain(&stage, "short", keeping_jobs("1h")).await;
+    let node = stage.up("one").await;
+    let once = || NewJob { idempotency_key: Some("once".to_owned()), ..act(json!({})) };
+    let id = node.desk.submit(&short, once()).await.unwrap().job().document.job_id;
+    while node.desk.get(&short, id).await.unwrap().is_some() {
+        sleep(Duration::from_secs(30)).await;
+    }
+    assert!(matches!(node.desk.submit(&short, once()).await, Err(SubmitError::Deleted(gone)) if gone == id));
+    sleep(HOUR + ROUND).await;
+    assert!(matches!(node.desk.submit(&short, once()).await, Ok(Submitted::New(_))));
+    node.stop().await;
+}
+
+/// Stores lines and buckets that are so old.
+async fn store_traces(stage: &Stage, domain: Option<&Domain>, count: u32, age: Duration) {
+    let at = UnixMillis(BEGINNING.0 - i64::try_from(age.as_millis()).unwrap());
+    let node = NodeId::derived(&["long ago"]);
+    let line = |nth: u32| {
+        let id = LogId::derived(&[&format!("{domain:?} {age:?} {nth}")]);
+        (id, Log { domain: domain.cloned(), ..Log::new(Level::Info, "once upon a time", node, at) })
+    };
+    Logs::new(Arc::clone(&stage.store)).append((0..count).map(line).collect()).await.unwrap();
+    let samples = Samples::from([("jobs".to_owned(), Sample::new(1, "jobs"))]);
+    for nth in 0..count {
+        let at = at.plus(Duration::from_secs(5 * u64::from(nth)));
+        Metrics::new(Arc::clone(&stage.store)).merge(node, &samples, at).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_does_not_go_because_a_clock_was_put_forward() {
+    let clock = Arc::new(Set { began: Instant::now(), ahead_ms: AtomicU64::new(0) });
+    let mut stage = Stage::new();
+    stage.surroundings = Surroundings::new(Arc::<Set>::clone(&clock), [7; 32]).measured_by(Meter::new());
+    let stage = stage.heard();
+    let short = domain(&stage, "short", keeping_jobs("2d")).await;
+    let node = stage.up("one").await;
+    store_jobs(&stage, &short, 10, DAY, Some(DAY)).await;
+    store_traces(&stage, Some(&short), 10, DAY).await;
+    clock.ahead_ms.store(u64::try_from((365 * DAY).as_millis()).unwrap(), Ordering::Relaxed);
+    sleep(3 * ROUND).await;
+    assert_eq!(left(&stage, &short).await, 10);
+    assert!(stage.count(&LOGS).await >= 10 && stage.count(&METRICS).await >= 10);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_go_by_their_domain_and_metrics_by_the_installation() {
+    let mut stage = Stage::new().heard();
+    stage.surroundings = stage.surroundings.measured_by(Meter::keeping("2d".parse().unwrap()));
+    let logs = |span: &str| DomainSettings { keep_logs: Some(span.parse().unwrap()), ..Default::default() };
+    let short = domain(&stage, "short", logs("1d")).await;
+    let ever = domain(&stage, "ever", logs("forever")).await;
+    let usual = domain(&stage, "usual", DomainSettings::default()).await;
+    for whose in [Some(&short), Some(&ever), Some(&usual), None] {
+        store_traces(&stage, whose, 210, 40 * DAY).await;
+        store_traces(&stage, whose, 20, 5 * DAY).await;
+    }
+    let node = stage.up("one").await;
+    sleep(ROUND).await;
+    let lines = async |domain: &Domain| {
+        let filter = LogFilter { domain: Some(domain.clone()), ..LogFilter::default() };
+        Logs::new(Arc::clone(&stage.store)).search(&filter, 1_000, None).await.unwrap().0.len()
+    };
+    assert_eq!((lines(&short).await, lines(&ever).await, lines(&usual).await), (0, 230, 20));
+    let all = stage.count(&LOGS).await;
+    assert!((270 + 1..300).contains(&all), "those of the installation go after 30 days: {all}");
+    let oldest =
+        Metrics::new(Arc::clone(&stage.store)).between(UnixMillis(0), UnixMillis::MAX, 1, None).await;
+    let oldest = oldest.unwrap().0.first().unwrap().bucket_start.0;
+    assert!(oldest >= BEGINNING, "all that was older than two days went: {oldest}");
     node.stop().await;
 }

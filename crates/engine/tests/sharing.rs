@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rota_engine::node::NodeOptions;
-use rota_model::Extra;
-use rota_model::domain::{Domain, DomainDocument};
+use rota_model::domain::{Domain, DomainDocument, DomainSettings};
 use rota_model::ids::JobId;
 use rota_model::job::{Job, NewJob};
 use rota_store::domains::Domains;
@@ -80,7 +79,8 @@ async fn domains_have_their_shares_by_weight() {
     let domains = Domains::new(Arc::clone(&stage.store));
     for (name, weight) in [("red", None), ("blue", Some(3)), ("green", Some(2))] {
         let created = stage.surroundings.now().to_date();
-        let document = DomainDocument { name: domain(name), created, weight, extra: Extra::new() };
+        let settings = DomainSettings { weight, ..DomainSettings::default() };
+        let document = DomainDocument::new(domain(name), created, settings);
         domains.create(document).await.unwrap();
     }
     let node = stage.up_with(NodeOptions { capacity: 4, ..Stage::options("one") }).await;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Extra;
 use crate::check::{Checker, Invalid};
+use crate::keep::Keep;
 
 /// The name of a tenant. It becomes part of the names of collections (`timers-{domain}`), so it must be a legal name
 /// of an index: lower case letters, digits and `-`, at most 63, beginning with a letter or digit.
@@ -74,6 +75,14 @@ pub struct DomainSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_000)]
     pub weight: Option<u32>,
+    /// How long jobs are kept once they have ended; for ever if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^([1-9][0-9]{0,5}[dh]|forever)$", example = "30d")]
+    pub keep_jobs: Option<Keep>,
+    /// How long lines of the log about its jobs are kept; 30 days if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^([1-9][0-9]{0,5}[dh]|forever)$", example = "30d")]
+    pub keep_logs: Option<Keep>,
 }
 
 impl DomainSettings {
@@ -96,7 +105,35 @@ pub struct DomainDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_000)]
     pub weight: Option<u32>,
+    /// How long jobs are kept once they have ended; for ever if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^([1-9][0-9]{0,5}[dh]|forever)$", example = "30d")]
+    pub keep_jobs: Option<Keep>,
+    /// How long lines of the log about its jobs are kept; 30 days if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^([1-9][0-9]{0,5}[dh]|forever)$", example = "30d")]
+    pub keep_logs: Option<Keep>,
     #[serde(flatten)]
     #[schema(ignore)]
     pub extra: Extra,
+}
+
+impl DomainDocument {
+    pub fn new(name: Domain, created: jiff::Timestamp, settings: DomainSettings) -> Self {
+        let bare =
+            Self { name, created, weight: None, keep_jobs: None, keep_logs: None, extra: Extra::new() };
+        bare.with(settings)
+    }
+
+    /// The same tenant with other settings: what is left out of them goes back to what it is by default.
+    #[must_use]
+    pub fn with(self, settings: DomainSettings) -> Self {
+        let DomainSettings { weight, keep_jobs, keep_logs } = settings;
+        Self { weight, keep_jobs, keep_logs, ..self }
+    }
+
+    pub fn settings(&self) -> DomainSettings {
+        let Self { weight, keep_jobs, keep_logs, .. } = *self;
+        DomainSettings { weight, keep_jobs, keep_logs }
+    }
 }

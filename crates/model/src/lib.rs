@@ -2,7 +2,7 @@
 //! change. Nothing here reads a clock, rolls a die or touches a file: whatever is decided here is decided by the
 //! arguments.
 //!
-//! - [`ids`], [`time`], [`check`], [`transition`], [`metadata`], [`backoff`]: the parts that documents share
+//! - [`ids`], [`time`], [`keep`], [`check`], [`transition`], [`metadata`], [`backoff`]: the parts that documents share
 //! - [`json_text`], [`secret`]: what comes in, and what must not go out
 //! - [`domain`], [`user`]: tenants, people and programs
 //! - [`job`], [`node`]: the queue and the fleet of seeds 003 and 004
@@ -24,6 +24,7 @@ pub mod ids;
 pub mod job;
 pub mod job_type;
 pub mod json_text;
+pub mod keep;
 pub mod log;
 pub mod messaging_key;
 pub mod metadata;

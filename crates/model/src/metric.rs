@@ -3,6 +3,11 @@
 //! Rule 18 is kept by the shape. An entry is keyed by metric and node, and a node replaces its own: merging the same
 //! samples twice, after an answer that was lost, gives the same document, down to its metadata. Nothing is ever added
 //! to a number that somebody else may have written.
+//!
+//! A node that starts again within a bucket is somebody else in this sense: its samples carry the id of its [`Sample::run`], and
+//! an entry with those of several runs keeps each of them ([`parts`]).
+
+mod parts;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +28,9 @@ pub const MAX_METRICS: usize = 1_000;
 pub const MAX_METRIC_NAME_CHARS: usize = 100;
 /// The length of a unit, in characters.
 pub const MAX_UNITS_CHARS: usize = 40;
+
+/// How many runs of a node within one bucket are told apart.
+pub const MAX_PARTS: usize = 100;
 
 /// Unix milliseconds as the seed writes them here: a string.
 #[derive(
@@ -66,12 +74,47 @@ impl TryFrom<String> for BucketTime {
     }
 }
 
+/// What a value is, and so what can be done with several of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SampleKind {
+    /// How often something happened within the bucket.
+    Total,
+    /// How full something was at the end of the bucket.
+    Level,
+    /// How long something took within the bucket, on average.
+    Latency,
+}
+
 /// One measurement of one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Sample {
+    /// Of a latency, the mean.
     pub value: i64,
-    #[schema(example = "milliseconds")]
+    #[schema(example = "microseconds")]
     pub units: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<SampleKind>,
+    /// Of a latency: how many there were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    pub count: Option<i64>,
+    /// Of a latency: half of them took at most this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50: Option<i64>,
+    /// Of a latency: 99 of 100 took at most this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<i64>,
+    /// Of a latency: the longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<i64>,
+    /// Which run of the node measured it: a node that starts again begins another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// What each run measured, where there were several within the bucket; the rest is then made from these.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub parts: BTreeMap<String, Sample>,
     #[serde(flatten)]
     #[schema(ignore)]
     pub extra: Extra,
@@ -79,7 +122,40 @@ pub struct Sample {
 
 impl Sample {
     pub fn new(value: i64, units: impl Into<String>) -> Self {
-        Self { value, units: units.into(), extra: Extra::new() }
+        Self {
+            value,
+            units: units.into(),
+            kind: None,
+            count: None,
+            p50: None,
+            p99: None,
+            max: None,
+            run: None,
+            parts: BTreeMap::new(),
+            extra: Extra::new(),
+        }
+    }
+
+    pub fn of(kind: SampleKind, value: i64, units: impl Into<String>) -> Self {
+        Self { kind: Some(kind), ..Self::new(value, units) }
+    }
+
+    #[must_use]
+    pub fn of_run(self, run: impl Into<String>) -> Self {
+        Self { run: Some(run.into()), ..self }
+    }
+}
+
+impl Sample {
+    fn check(&self, pointer: &str, check: &mut Checker) {
+        check.line(&format!("{pointer}/units"), &self.units, 0..=MAX_UNITS_CHARS);
+        check.range(&format!("{pointer}/parts"), self.parts.len(), 0..=MAX_PARTS);
+        for (run, part) in &self.parts {
+            let pointer = format!("{pointer}/parts/{}", escape(run));
+            check.line(&format!("{pointer}/units"), &part.units, 0..=MAX_UNITS_CHARS);
+            check.extra(&pointer, &part.extra);
+        }
+        check.extra(pointer, &self.extra);
     }
 }
 
@@ -118,13 +194,15 @@ impl MetricsBucket {
         self.bucket_start.to_string()
     }
 
-    /// The bucket after a node put its samples into it, in place of those it had there under the same names. Samples
-    /// that are there already leave the bucket as it is.
+    /// The bucket after a node put its samples into it, in place of those it had there under the same names; beside those
+    /// of another run of it. Samples that are there already leave the bucket as it is.
     #[must_use]
     pub fn merge(&self, node: NodeId, samples: &Samples, now: UnixMillis) -> Self {
         let mut merged = self.clone();
         for (name, sample) in samples {
-            merged.metrics.entry(name.clone()).or_default().insert(node, sample.clone());
+            let by_node = merged.metrics.entry(name.clone()).or_default();
+            let after = sample.clone().beside(by_node.get(&node));
+            by_node.insert(node, after);
         }
         if merged.metrics != self.metrics {
             merged.metadata.touch(now, node);
@@ -139,8 +217,7 @@ impl MetricsBucket {
             let pointer = format!("/metrics/{}", escape(name));
             check.line(&pointer, name, 1..=MAX_METRIC_NAME_CHARS);
             for (node, sample) in by_node {
-                check.line(&format!("{pointer}/{node}/units"), &sample.units, 0..=MAX_UNITS_CHARS);
-                check.extra(&format!("{pointer}/{node}"), &sample.extra);
+                sample.check(&format!("{pointer}/{node}"), &mut check);
             }
         }
         check.extra("", &self.extra);
@@ -184,7 +261,7 @@ mod tests {
     fn what_a_newer_node_adds_to_its_entries_survives() {
         let mut bucket = MetricsBucket::empty(UnixMillis(5_000), node("a"));
         let mut sample = Sample::new(1, "jobs");
-        sample.extra.insert("p99".to_owned(), 7.into());
+        sample.extra.insert("p999".to_owned(), 7.into());
         bucket = bucket.merge(node("a"), &Samples::from([("m".to_owned(), sample)]), UnixMillis(5_001));
         let written = serde_json::to_value(&bucket).unwrap();
         assert_eq!(serde_json::from_value::<MetricsBucket>(written).unwrap(), bucket);

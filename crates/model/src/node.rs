@@ -25,6 +25,8 @@ pub enum NodeStatus {
 }
 
 impl NodeStatus {
+    pub const ALL: [NodeStatus; 3] = [NodeStatus::Active, NodeStatus::Busy, NodeStatus::Terminated];
+
     pub fn as_str(self) -> &'static str {
         match self {
             NodeStatus::Active => "ACTIVE",

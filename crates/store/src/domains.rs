@@ -42,6 +42,12 @@ impl Domains {
         Ok(domains.into_iter().filter_map(weight).collect())
     }
 
+    /// All of them.
+    pub async fn all(&self) -> Result<Vec<DomainDocument>, StoreError> {
+        let domains = self.domains.find_all(Query::new(&DOMAINS, Order::BY_ID)).await?;
+        Ok(domains.into_iter().map(|domain| domain.document).collect())
+    }
+
     /// Writes a change of a tenant, if nobody wrote since it was read.
     pub async fn save(
         &self,

@@ -32,6 +32,7 @@ impl Kept for Job {
 }
 
 const DUE_FIRST: Order = Order { fields: &["runAt", "jobNumber"], descending: false };
+const OLDEST_FIRST: Order = Order { fields: &["metadata.createdAt", "jobNumber"], descending: false };
 const EXPIRING_FIRST: Order = Order { fields: &["expiresAt"], descending: false };
 
 const BY_LANE: Order = Order { fields: &["lane", "runAt", "jobNumber"], descending: false };
@@ -328,6 +329,22 @@ impl Jobs {
         let page = self.jobs.store().find(query).await?;
         let keys = page.documents.into_iter().map(|document| (document.key, document.version));
         Ok((keys.collect(), page.next))
+    }
+
+    /// Jobs of a domain that were made at `from` or later and before `before`, whatever became of them, the oldest first.
+    pub async fn oldest(
+        &self,
+        domain: &Domain,
+        from: UnixMillis,
+        before: UnixMillis,
+        limit: usize,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<Versioned<Job>>, Option<Cursor>), StoreError> {
+        let query = Query::new(&JOBS, OLDEST_FIRST)
+            .filter(Filter::Is("domain", json!(domain)))
+            .filter(Filter::AtLeast("metadata.createdAt", from.0))
+            .filter(Filter::AtMost("metadata.createdAt", before.0.saturating_sub(1)));
+        self.jobs.find(query.limit(limit).after(after)).await
     }
 
     /// Hides jobs, each on its own, where nobody wrote since its key was found.

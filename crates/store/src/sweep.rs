@@ -35,14 +35,27 @@ pub async fn delete_older(
     now: UnixMillis,
     slice: usize,
 ) -> Result<u64, StoreError> {
+    delete_older_of(store, collection, None, before, now, slice).await
+}
+
+/// The same, of those alone for which this holds as well.
+pub async fn delete_older_of(
+    store: &dyn Store,
+    collection: &'static Collection,
+    filter: Option<Filter>,
+    before: UnixMillis,
+    now: UnixMillis,
+    slice: usize,
+) -> Result<u64, StoreError> {
     let Retention::For { since, .. } = &collection.kept else {
         let what = format!("delete what is old in {}", collection.name);
         return Err(StoreError::refused(what, "it declares no field by which its documents age"));
     };
     let oldest_first = Order { fields: std::slice::from_ref(since), descending: false };
-    let old = Query::new(collection, oldest_first)
+    let mut old = Query::new(collection, oldest_first)
         .filter(Filter::AtMost(since, before.0.saturating_sub(1)))
         .limit(slice.min(MAX_PAGE));
+    old.filters.extend(filter);
     let delete = |Document { key, version, .. }| Write::Delete { key, version, at: now };
     write_each(store, old, delete).await
 }

@@ -34,6 +34,8 @@ pub enum Need {
     InDomain(Role),
     /// To be the user in the path, or to administer the installation.
     Oneself,
+    /// Any role in every domain: to look at what belongs to nobody in particular.
+    Everywhere,
     /// To administer the installation.
     Installation,
 }
@@ -43,6 +45,7 @@ impl Need {
         match scope {
             "signed-in" => Some(Need::SignedIn),
             "oneself" => Some(Need::Oneself),
+            "everywhere" => Some(Need::Everywhere),
             "installation" => Some(Need::Installation),
             role => role.parse().ok().map(Need::InDomain),
         }
@@ -179,6 +182,10 @@ async fn permit(app: &App, caller: &Caller, need: Need, template: &str, path: &s
         Need::Nothing | Need::SignedIn => Ok(()),
         Need::Installation if caller.rights.installation => Ok(()),
         Need::Installation => Err(forbidden("this needs the administrator of the installation")),
+        Need::Everywhere if caller.rights.everywhere.is_some() => Ok(()),
+        Need::Everywhere => Err(forbidden(
+            "this tells of the whole installation: it needs a key of its administrator, which may be limited to a viewer",
+        )),
         Need::Oneself => permit_oneself(caller, parameter(template, path, "id")),
         Need::InDomain(role) => {
             let domain = parameter(template, path, "domain").and_then(|name| name.parse::<Domain>().ok());

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rota_engine::surroundings::Surroundings;
-use rota_model::Extra;
 use rota_model::check::Invalid;
 use rota_model::domain::{Domain, DomainDocument, DomainSettings};
 use rota_model::time::UnixMillis;
@@ -269,8 +268,7 @@ impl Accounts {
         name: Domain,
         settings: DomainSettings,
     ) -> Result<Option<DomainDocument>, StoreError> {
-        let DomainSettings { weight } = settings;
-        let domain = DomainDocument { name, created: self.now(), weight, extra: Extra::new() };
+        let domain = DomainDocument::new(name, self.now(), settings);
         Ok(self.domains.create(domain).await?.into_new())
     }
 
@@ -285,7 +283,7 @@ impl Accounts {
         settings: DomainSettings,
     ) -> Result<Option<Versioned<DomainDocument>>, AccountError> {
         settings.check()?;
-        let document = DomainDocument { weight: settings.weight, ..before.document.clone() };
+        let document = before.document.clone().with(settings);
         let saved = self.domains.save(&before, &document).await?;
         Ok(match saved {
             Saved::Applied(version) => Some(Versioned { version, document, key: before.key }),

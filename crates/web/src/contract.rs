@@ -12,7 +12,9 @@ use utoipa_axum::routes;
 
 use crate::access::{SCHEME, SESSION_COOKIE};
 use crate::app::App;
-use crate::routes::{domains, events, job_types, jobs, keys, logs, nodes, openapi, ping, session, users};
+use crate::routes::{
+    domains, events, job_types, jobs, keys, logs, metrics, nodes, openapi, ping, session, users,
+};
 
 /// Every route of the API.
 pub fn routes() -> OpenApiRouter<Arc<App>> {
@@ -31,6 +33,8 @@ pub fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(events::of_installation))
         .routes(routes!(logs::of_domain))
         .routes(routes!(logs::of_installation))
+        .routes(routes!(metrics::list))
+        .routes(routes!(metrics::scrape))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::pause))
         .routes(routes!(nodes::resume))

@@ -5,12 +5,14 @@
 //! - [`accounts`]: people, programs, their keys and domains
 //! - [`routes`]: one file per noun; [`contract`]: the OpenAPI document, made from the same declarations
 //! - [`problem`]: every error as RFC 9457; [`extract`]: requests, read and checked
+//! - [`exposition`]: figures as Prometheus reads them
 //! - [`page`]: the files of the page
 
 pub mod access;
 pub mod accounts;
 pub mod app;
 pub mod contract;
+pub mod exposition;
 pub mod extract;
 pub mod page;
 pub mod problem;

@@ -6,6 +6,7 @@ pub mod job_types;
 pub mod jobs;
 pub mod keys;
 pub mod logs;
+pub mod metrics;
 pub mod nodes;
 pub mod openapi;
 pub mod ping;

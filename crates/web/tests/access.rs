@@ -17,6 +17,7 @@ enum Open {
     ToKeys,
     InDomain(Role),
     ToOneself,
+    Everywhere,
     ToInstallation,
 }
 
@@ -46,6 +47,8 @@ const EXPECTED: &[(&str, &str, Open)] = &[
     ("GET", "/api/v1/events", Open::ToInstallation),
     ("GET", "/api/v1/domains/{domain}/logs", Open::InDomain(Role::Viewer)),
     ("GET", "/api/v1/logs", Open::ToInstallation),
+    ("GET", "/api/v1/metrics", Open::Everywhere),
+    ("GET", "/metrics", Open::Everywhere),
     ("GET", "/api/v1/nodes", Open::ToInstallation),
     ("POST", "/api/v1/nodes/{id}/pause", Open::ToInstallation),
     ("POST", "/api/v1/nodes/{id}/resume", Open::ToInstallation),
@@ -67,16 +70,24 @@ struct Person {
     /// The role in `red`; nobody but the administrator has one in `blue`.
     role: Option<Role>,
     installation: bool,
+    /// Whether the role is one in every domain.
+    everywhere: bool,
     limited: bool,
 }
 
 async fn people(stage: &Stage) -> Vec<Person> {
-    let person =
-        |name, key: Option<String>, role| Person { name, key, role, installation: false, limited: false };
+    let person = |name, key: Option<String>, role| {
+        let (installation, everywhere, limited) = (false, false, false);
+        Person { name, key, role, installation, everywhere, limited }
+    };
     let mut people = vec![
         person("nobody", None, None),
         person("stranger", Some("rota_not_a_key_of_this_installation".to_owned()), None),
-        Person { installation: true, ..person("admin", Some(KEY.to_owned()), Some(Role::Admin)) },
+        Person {
+            installation: true,
+            everywhere: true,
+            ..person("admin", Some(KEY.to_owned()), Some(Role::Admin))
+        },
     ];
     for (name, role) in [("vera", Role::Viewer), ("otto", Role::Operator), ("anna", Role::Admin)] {
         people.push(person(name, Some(stage.user(name, "red", role).await), Some(role)));
@@ -84,6 +95,8 @@ async fn people(stage: &Stage) -> Vec<Person> {
     let viewing = NewKey { name: "read only".to_owned(), role: Some(Role::Viewer), ..NewKey::default() };
     let key = Some(stage.key("anna", viewing.clone()).await);
     people.push(Person { limited: true, ..person("anna", key, Some(Role::Viewer)) });
+    let key = Some(stage.key("admin", viewing.clone()).await);
+    people.push(Person { everywhere: true, limited: true, ..person("admin", key, Some(Role::Viewer)) });
     let elsewhere = NewKey { domain: Some("blue".parse().unwrap()), ..viewing };
     let key = Some(stage.key("otto", elsewhere).await);
     people.push(Person { limited: true, ..person("otto", key, None) });
@@ -101,11 +114,11 @@ fn refusal(open: Open, person: &Person, domain: &str, user: &str) -> Option<u16>
     match open {
         Open::ToAll | Open::ToKeys => None,
         Open::ToInstallation => (!person.installation).then_some(403),
+        Open::Everywhere => (!person.everywhere).then_some(403),
         Open::ToOneself if person.limited => Some(403),
         Open::ToOneself => (!person.installation && user != format!("local:{}", person.name)).then_some(404),
         Open::InDomain(needed) => {
-            let role =
-                if person.installation { Some(Role::Admin) } else { person.role.filter(|_| domain == "red") };
+            let role = person.role.filter(|_| domain == "red" || person.everywhere);
             match role {
                 _ if domain == "nowhere" => Some(404),
                 None => Some(404),

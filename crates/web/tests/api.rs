@@ -317,3 +317,26 @@ impl Stage {
         self.call("POST", path, None, Some(body)).await
     }
 }
+
+#[tokio::test]
+async fn a_domain_says_how_long_its_jobs_and_lines_are_kept() {
+    let stage = stage().await;
+    let path = "/api/v1/domains/red";
+    let set = |body: Value| stage.call("PUT", path, Some(KEY), Some(body));
+    let kept = set(json!({"weight": 2, "keep_jobs": "30d", "keep_logs": "48h"})).await;
+    assert_eq!((kept.status.as_u16(), &kept.body["keep_jobs"]), (200, &json!("30d")), "{}", kept.body);
+    assert_eq!(stage.get(path).await.body["keep_logs"], "2d");
+    for wrong in ["30", "0d", "30m", "", "always", "40000d"] {
+        let refused = set(json!({"keep_jobs": wrong})).await;
+        assert!([400, 422].contains(&refused.status.as_u16()), "{wrong}: {}", refused.body);
+        assert!(refused.body.to_string().contains("forever"), "says what to write: {}", refused.body);
+    }
+    let back = set(json!({})).await.body;
+    assert_eq!(
+        (back.get("keep_jobs"), back.get("weight")),
+        (None, None),
+        "what is left out is as by default"
+    );
+    let made = stage.post("/api/v1/domains", json!({"name": "green", "keep_jobs": "forever"})).await;
+    assert_eq!((made.status.as_u16(), &made.body["keep_jobs"]), (201, &json!("forever")));
+}

@@ -9,6 +9,7 @@ use rota_store::StoreError;
 use tokio::task::yield_now;
 
 use super::{Checked, JobDesk, SubmitError, Submitted};
+use crate::meter::{Count, Latency};
 use crate::patience::persevere;
 use crate::registry::TURN;
 
@@ -49,6 +50,18 @@ type Answer = Result<Accepted, SubmitError>;
 impl JobDesk {
     /// Takes many jobs, at most [`MAX_BATCH`]. On return those that are accepted are on disk.
     pub async fn submit_all(&self, domain: &Domain, submissions: Vec<NewJob>) -> Vec<Answer> {
+        let meter = self.surroundings.meter();
+        let began = meter.begin();
+        let answers = self.take_all(domain, submissions).await;
+        let is_new = |answer: &&Answer| answer.as_ref().is_ok_and(|accepted| accepted.is_new);
+        meter.count(Count::JobsSubmitted, answers.iter().filter(is_new).count() as u64);
+        if answers.iter().any(Result::is_ok) {
+            meter.end(Latency::BatchRequest, began);
+        }
+        answers
+    }
+
+    async fn take_all(&self, domain: &Domain, submissions: Vec<NewJob>) -> Vec<Answer> {
         let mut answers: Vec<Option<Answer>> = Vec::with_capacity(submissions.len());
         let (mut plain, mut unique) = (Vec::new(), Vec::new());
         let mut spent = 0;
@@ -124,7 +137,7 @@ impl JobDesk {
 
     async fn submit_each(&self, domain: &Domain, submissions: Vec<Placed>) -> Vec<(usize, Answer)> {
         let submit = |Placed { nth, submission, .. }| async move {
-            let submitted = Box::pin(self.submit(domain, submission)).await;
+            let submitted = Box::pin(self.take(domain, submission)).await;
             (nth, submitted.map(|submitted| Accepted::of(&submitted)))
         };
         stream::iter(submissions).map(submit).buffered(SIDE_BY_SIDE).collect().await

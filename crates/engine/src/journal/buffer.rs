@@ -51,15 +51,17 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    pub(super) fn push(&mut self, log: Log, speaker: Speaker, randomness: Randomness) {
+    /// Says whether there was room.
+    pub(super) fn push(&mut self, log: Log, speaker: Speaker, randomness: Randomness) -> bool {
         let bytes = self.bytes + size(&log);
         if self.lines.len() >= speaker.share(MAX_LINES) || bytes > speaker.share(MAX_BYTES) {
             self.drop_one(&log);
-            return;
+            return false;
         }
         self.bytes = bytes;
         let id = self.ids.next(log.metadata.created_at, randomness);
         self.lines.push_back((id, log));
+        true
     }
 
     /// A line is not stored: that is said later.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::buffer::BATCH_LINES;
 use super::{Inner, Journal};
+use crate::meter::Count;
 use crate::patience::{Complaint, STORE_PAUSE, answered};
 
 /// How long lines wait for company.
@@ -84,6 +85,7 @@ impl Writer {
                     [(id, log)] => {
                         tracing::error!(line = %id, %error, "a log line cannot be stored");
                         self.inner.buffer().drop_one(log);
+                        self.inner.surroundings.meter().count(Count::LogLinesDropped, 1);
                     }
                     _ => batches.extend(batch.into_iter().rev().map(|line| vec![line])),
                 },

@@ -13,6 +13,7 @@ use super::{Life, tell_of_taken};
 use crate::flaws::Flaw;
 use crate::maintenance::Maintenance;
 use crate::membership::{Beat, HEARTBEAT, Membership, Rejoined};
+use crate::meter::Latency;
 use crate::patience::{Complaint, STORE_PAUSE};
 use crate::watching::Watching;
 
@@ -29,10 +30,17 @@ pub(super) async fn beat(
     stop: CancellationToken,
 ) {
     let mut complaint = Complaint::default();
+    let mut due = life.surroundings.elapsed();
     loop {
         // Who slept is not saved by the beat that it sends when it wakes: what it ran may be another's by now.
         life.stop_if_over();
+        let sent = life.surroundings.elapsed();
         let beaten = membership.beat(&life.doing()).await;
+        if let Ok(Beat::Acknowledged) = beaten {
+            let lag = life.surroundings.elapsed().saturating_sub(due.min(sent));
+            life.surroundings.meter().record(Latency::HeartbeatLag, lag);
+            due = sent + HEARTBEAT;
+        }
         if let Ok(Beat::Acknowledged | Beat::Overtaken) = beaten {
             life.beats.fetch_add(1, Ordering::Relaxed);
             life.obey(membership.wanted());

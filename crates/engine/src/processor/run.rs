@@ -25,6 +25,7 @@ use super::settle::{Finished, settle};
 use super::{InHand, Processor, STOP_GRACE};
 use crate::flaws::Flaw;
 use crate::handler::{Context, HandlerError, Reports};
+use crate::meter::Latency;
 use crate::patience::answered;
 
 /// Most jobs are over by then; the others are looked after until they end.
@@ -150,22 +151,26 @@ impl Processor {
         let (handler, context, said) = {
             let job = &job.lock().await.document;
             let said = Arc::new(Said::new(job, self.journal().clone()));
-            if job.is_expired(self.surroundings.now()) {
+            let now = self.surroundings.now();
+            if job.is_expired(now) {
                 return Outcome::Expired;
             }
             let Some(handler) = self.types.handler(&job.input.kind) else {
                 return Outcome::Stopped(Stop::Release);
             };
+            self.surroundings.meter().record(Latency::QueueWait, now.since(job.run_at));
             (handler, self.context(job, brake, &said), said)
         };
         let deadline = context.deadline;
         self.journal().tell_of(&said.about, Level::Debug, "its handler begins", None);
+        let began = self.surroundings.meter().begin();
         let mut run = pin!(AssertUnwindSafe(async move { handler.run(context).await }).catch_unwind());
         // Most handlers are done before anybody would have to be told of them; the others are worth a place of their own.
         let outcome = match futures::poll!(&mut run) {
             Poll::Ready(ended) => ended_by(ended),
             Poll::Pending => Box::pin(self.attend(run, deadline, job, brake, &said)).await,
         };
+        self.surroundings.meter().end(Latency::RunTime, began);
         said.close();
         outcome
     }

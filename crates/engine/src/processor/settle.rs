@@ -12,7 +12,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rota_model::job::{Job, Refusal};
+use rota_model::job::{Job, JobStatus, Refusal};
 use rota_model::log::Level;
 use rota_store::repository::Saved;
 use rota_store::{StoreError, Versioned};
@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 use super::run::Outcome;
 use super::{InHand, Processor};
 use crate::flaws::Flaw;
+use crate::meter::Count;
 use crate::patience::{STORE_PAUSE, answered};
 
 /// One writes while others gather; only if that takes longer than this another begins.
@@ -141,6 +142,7 @@ impl Processor {
     /// Who let go of a job that waits again looks for work once more.
     fn was_settled(&self, outcome: &Outcome, job: &Job) {
         self.tell_of_end(outcome, job);
+        self.surroundings.meter().count(counted_as(outcome, job.status), 1);
         if !job.status.is_terminal() {
             self.expect([job]);
             self.work_again.notify_one();
@@ -221,6 +223,18 @@ impl Finished {
     fn cannot_be_recorded(&self, error: &StoreError) {
         let (job, title) = (&self.job.document, "what came of it cannot be recorded at all");
         self.held.processor.tell_operator(job, Level::Error, title, error.to_string());
+    }
+}
+
+fn counted_as(outcome: &Outcome, status: JobStatus) -> Count {
+    match status {
+        JobStatus::Successful => Count::JobsSuccessful,
+        JobStatus::Failed => Count::JobsFailed,
+        JobStatus::Error => Count::JobsInError,
+        JobStatus::Queued | JobStatus::Started if matches!(outcome, Outcome::Stopped(_)) => {
+            Count::JobsGivenBack
+        }
+        JobStatus::Queued | JobStatus::Started => Count::JobsRetried,
     }
 }
 

@@ -20,9 +20,11 @@ use rota_model::ids::{JobId, NodeId};
 use rota_model::job::{Job, NewJob};
 use rota_model::log::Level;
 use rota_model::node::{NodeRole, NodeState};
+use rota_store::collection::Collection;
 use rota_store::jobs::Jobs;
 use rota_store::memory::MemoryStore;
 use rota_store::nodes::Nodes;
+use rota_store::query::{Order, Query};
 use rota_store::{Store, StoreError, Versioned, settings};
 use rota_testkit::surroundings::surroundings;
 use serde_json::{Map, Value, json};
@@ -120,6 +122,12 @@ impl Stage {
 
     pub(crate) fn jobs(&self) -> Jobs {
         Jobs::new(Arc::clone(&self.store))
+    }
+
+    /// How many documents a collection holds.
+    pub(crate) async fn count(&self, collection: &'static Collection) -> u64 {
+        let all = self.store.count(Query::new(collection, Order::BY_ID), None).await.unwrap();
+        all.iter().map(|tally| tally.count).sum()
     }
 
     pub(crate) async fn job(&self, id: JobId) -> Versioned<Job> {

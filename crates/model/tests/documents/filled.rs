@@ -9,10 +9,12 @@ mod placements;
 mod timers;
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use rota_model::Extra;
 use rota_model::domain::{Domain, DomainDocument};
 use rota_model::ids::NodeId;
+use rota_model::keep::Keep;
 use rota_model::metadata::Metadata;
 use rota_model::settings::Settings;
 use rota_model::time::UnixMillis;
@@ -80,7 +82,14 @@ fn user() -> User {
 }
 
 fn domain_document() -> DomainDocument {
-    DomainDocument { name: Domain::default(), created: date(), weight: Some(3), extra: Extra::new() }
+    DomainDocument {
+        name: Domain::default(),
+        created: date(),
+        weight: Some(3),
+        keep_jobs: Some(Keep::For(Duration::from_secs(30 * 24 * 60 * 60))),
+        keep_logs: Some(Keep::Forever),
+        extra: Extra::new(),
+    }
 }
 
 fn settings() -> Settings {

@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use rota_model::domain::{Domain, DomainDocument, DomainSettings};
+use rota_model::keep::Keep;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Caller;
@@ -39,6 +40,14 @@ pub struct NewDomain {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_000)]
     pub weight: Option<u32>,
+    /// How long jobs are kept once they have ended; for ever if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^([1-9][0-9]{0,5}[dh]|forever)$", example = "30d")]
+    pub keep_jobs: Option<Keep>,
+    /// How long lines of the log about its jobs are kept; 30 days if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^([1-9][0-9]{0,5}[dh]|forever)$", example = "30d")]
+    pub keep_logs: Option<Keep>,
 }
 
 /// Makes a domain.
@@ -52,9 +61,10 @@ pub(crate) async fn create(
     State(app): State<Arc<App>>,
     JsonBody(new): JsonBody<NewDomain>,
 ) -> Result<(StatusCode, Json<DomainDocument>), Problem> {
-    let taken = || Problem::new(Kind::CONFLICT, format!("there is a domain {} already", new.name));
-    let settings = DomainSettings { weight: new.weight };
-    let domain = app.accounts.create_domain(new.name.clone(), settings).await?.ok_or_else(taken)?;
+    let NewDomain { name, weight, keep_jobs, keep_logs } = new;
+    let taken = || Problem::new(Kind::CONFLICT, format!("there is a domain {name} already"));
+    let settings = DomainSettings { weight, keep_jobs, keep_logs };
+    let domain = app.accounts.create_domain(name.clone(), settings).await?.ok_or_else(taken)?;
     Ok((StatusCode::CREATED, Json(domain)))
 }
 

@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use rota_engine::handler::{Context, Handler, HandlerError};
 use rota_engine::journal::Journal;
+use rota_engine::meter::Meter;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
@@ -64,7 +65,8 @@ pub(crate) async fn stage_with(controllable: bool) -> Stage {
     };
     let mut types = JobTypes::built_in().unwrap();
     types.add("talk", &json!({}), Arc::new(Talker)).unwrap();
-    let heard = surroundings.clone().heard_by(Journal::new(options.id, Level::Info, &surroundings));
+    let measured = surroundings.clone().measured_by(Meter::new());
+    let heard = measured.clone().heard_by(Journal::new(options.id, Level::Info, &measured));
     let node = Node::join(Arc::clone(&store), &settings, options, Arc::new(types), heard).await.unwrap();
     let accounts = Accounts::new(&store, surroundings.clone());
     assert!(accounts.bootstrap(KEY).await.unwrap());

@@ -1,14 +1,16 @@
 //! The documents of seeds 003 and 004.
 
+use std::collections::BTreeMap;
+
 use rota_model::Extra;
 use rota_model::backoff::Backoff;
 use rota_model::domain::Domain;
-use rota_model::ids::{ClaimToken, Incarnation, JobId};
+use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
 use rota_model::job::submission::Place;
 use rota_model::job::{Holder, Job, NewJob, Scope, Unique};
 use rota_model::job_type::JobType;
 use rota_model::log::{Level, Log};
-use rota_model::metric::{MetricsBucket, Sample, Samples};
+use rota_model::metric::{MetricsBucket, Sample, SampleKind, Samples};
 use rota_model::node::{NodeRole, NodeState, NodeStatus, NodeWish};
 use rota_model::time::UnixMillis;
 use rota_model::unique_key::UniqueKey;
@@ -101,11 +103,31 @@ fn log() -> Log {
 }
 
 fn bucket() -> MetricsBucket {
-    let samples = Samples::from([
-        ("jobs_finished".to_owned(), Sample::new(12, "jobs")),
-        ("claim_latency_max".to_owned(), Sample::new(-3, "milliseconds")),
-    ]);
-    MetricsBucket::empty(NOW, node()).merge(node(), &samples, NOW)
+    let samples = |run: &str| {
+        Samples::from([
+            ("jobs_finished".to_owned(), Sample::new(12, "jobs")),
+            ("claim_latency_max".to_owned(), Sample::new(-3, "milliseconds")),
+            ("queueWait".to_owned(), latency(run)),
+        ])
+    };
+    let first = MetricsBucket::empty(NOW, node()).merge(node(), &samples("1"), NOW);
+    let other = NodeId::derived(&["another node"]);
+    first.merge(node(), &samples("2"), NOW).merge(other, &samples("3"), NOW)
+}
+
+fn latency(run: &str) -> Sample {
+    Sample {
+        value: 900,
+        units: "microseconds".to_owned(),
+        kind: Some(SampleKind::Latency),
+        count: Some(7),
+        p50: Some(800),
+        p99: Some(2_000),
+        max: Some(2_100),
+        run: Some(run.to_owned()),
+        parts: BTreeMap::new(),
+        extra: Extra::new(),
+    }
 }
 
 fn job_type() -> JobType {

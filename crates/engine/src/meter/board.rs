@@ -1,0 +1,75 @@
+//! What was measured, for whoever looks: this node's figures now, and the buckets of all nodes.
+
+use std::collections::BTreeMap;
+
+use rota_model::job::JobStatus;
+use rota_model::metric::MetricsBucket;
+use rota_model::node::NodeStatus;
+use rota_model::time::UnixMillis;
+use rota_store::StoreError;
+use rota_store::cursor::Cursor;
+use rota_store::jobs::Jobs;
+use rota_store::metrics::Metrics;
+use rota_store::nodes::Nodes;
+
+use super::{Meter, Reading};
+
+#[derive(Clone)]
+pub struct Board {
+    pub(crate) meter: Meter,
+    pub(crate) metrics: Metrics,
+    pub(crate) jobs: Jobs,
+    pub(crate) nodes: Nodes,
+    pub(crate) version: String,
+    pub(crate) began: UnixMillis,
+}
+
+/// What the store knows at this moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    pub jobs: BTreeMap<JobStatus, u64>,
+    pub nodes: Vec<(NodeStatus, u64)>,
+}
+
+impl Board {
+    /// What this node measured until now; none if it measures nothing.
+    pub fn reading(&self) -> Option<Reading> {
+        self.meter.reading()
+    }
+
+    /// How many jobs and nodes have each status.
+    pub async fn standing(&self) -> Result<Standing, StoreError> {
+        let (jobs, nodes) = (self.jobs.totals(None).await?, self.nodes.all().await?);
+        let count = |status| nodes.iter().filter(|node| node.document.status == status).count() as u64;
+        Ok(Standing {
+            jobs,
+            nodes: NodeStatus::ALL.into_iter().map(|status| (status, count(status))).collect(),
+        })
+    }
+
+    /// Buckets that begin at `from` or later and before `to`, the oldest first; of one metric alone, if one is named.
+    pub async fn buckets(
+        &self,
+        from: UnixMillis,
+        to: UnixMillis,
+        name: Option<&str>,
+        limit: usize,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<MetricsBucket>, Option<Cursor>), StoreError> {
+        let (mut buckets, next) = self.metrics.between(from, to, limit, after).await?;
+        if let Some(name) = name {
+            buckets.iter_mut().for_each(|bucket| bucket.metrics.retain(|known, _| known == name));
+            buckets.retain(|bucket| !bucket.metrics.is_empty());
+        }
+        Ok((buckets, next))
+    }
+
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// When the node began.
+    pub fn began(&self) -> UnixMillis {
+        self.began
+    }
+}
