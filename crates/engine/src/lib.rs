@@ -9,6 +9,7 @@
 //! - [`handler`], [`handlers`], [`types`], [`schema`]: what a job type does and which payloads it takes
 //! - [`registry`]: the types that domains define for themselves
 //! - [`journal`], [`logbook`]: what nodes and handlers say, and how it is read and followed
+//! - [`observer`]: follows nodes and queues for all who look at them
 //! - [`maintenance`]: what has to be done now and then
 //! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
 //! - [`flaws`]: how an engine can be wrong, for testing the tests
@@ -27,6 +28,7 @@ mod maintenance;
 pub mod membership;
 pub mod node;
 mod numbers;
+pub mod observer;
 mod patience;
 pub mod processor;
 pub mod registry;

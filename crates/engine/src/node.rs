@@ -10,6 +10,7 @@
 //! - watch: reads the `state` documents, finds the dead, and its own place among the living
 //! - recovery: queues again what nobody runs
 //! - watchdog: stops all handlers when the lease is over
+//! - observer: follows nodes and queues for those who look at them, in the role of that name
 //! - maintenance: what expired, and what was deleted long ago
 
 mod rounds;
@@ -39,6 +40,7 @@ use crate::lease::Lease;
 use crate::logbook::Logbook;
 use crate::maintenance::Maintenance;
 use crate::membership::{Card, Doing, Membership, Place};
+use crate::observer::Observer;
 use crate::processor::{self, Processor};
 use crate::registry::TypeRegistry;
 use crate::surroundings::Surroundings;
@@ -70,12 +72,14 @@ pub struct Node {
     pub desk: Arc<JobDesk>,
     pub fleet: Fleet,
     pub logbook: Logbook,
+    pub observer: Observer,
     membership: Membership,
     life: Arc<Life>,
     maintenance: Maintenance,
     watching: Watching,
     logs: Logs,
     registry: Arc<TypeRegistry>,
+    observes: bool,
 }
 
 /// What the tasks of a node share.
@@ -156,6 +160,8 @@ impl Node {
         tell_of_taken(&surroundings, taken);
         let fleet = Fleet::new(nodes.clone(), surroundings.clone(), options.id);
         let logbook = Logbook::new(Arc::clone(&store), surroundings.clone());
+        let observer = Observer::new(&store, surroundings.clone());
+        let observes = options.roles.contains(&NodeRole::Observer);
         let logs = Logs::new(Arc::clone(&store));
         let maintenance = Maintenance::new(store, surroundings.clone(), options.id);
         let watching = Watching::new(options.id, settings.sections, surroundings.clone());
@@ -176,12 +182,24 @@ impl Node {
             beats: AtomicU64::new(0),
         };
         let (desk, life) = (Arc::new(desk), Arc::new(life));
-        Ok(Self { desk, fleet, logbook, membership, life, maintenance, watching, logs, registry })
+        Ok(Self {
+            desk,
+            fleet,
+            logbook,
+            observer,
+            membership,
+            life,
+            maintenance,
+            watching,
+            logs,
+            registry,
+            observes,
+        })
     }
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { membership, life, maintenance, watching, logs, registry, .. } = self;
+        let Self { membership, life, maintenance, watching, logs, registry, observer, observes, .. } = self;
         let over = CancellationToken::new();
         let scribe = Scribe::begin(&life.surroundings, logs);
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
@@ -194,6 +212,9 @@ impl Node {
         ];
         if registry.is_open() {
             parts.push(spawn(Box::pin(registry.listen())));
+        }
+        if observes {
+            parts.push(spawn(Box::pin(observer.run())));
         }
         let mut beats =
             life.surroundings.spawn(rounds::beat(Arc::clone(&life), membership, over.clone(), stop.clone()));

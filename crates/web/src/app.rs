@@ -9,6 +9,7 @@ use rota_engine::desk::JobDesk;
 use rota_engine::fleet::Fleet;
 use rota_engine::logbook::Logbook;
 use rota_engine::node::Node;
+use rota_engine::observer::Observer;
 use rota_engine::surroundings::Surroundings;
 use rota_model::user::KeyHash;
 use tokio::time::Instant;
@@ -24,6 +25,7 @@ pub struct App {
     pub desk: Arc<JobDesk>,
     pub fleet: Fleet,
     pub logbook: Logbook,
+    pub observer: Observer,
     pub accounts: Accounts,
     pub sign_in_code: SignInCode,
     /// Ends the streams when the process stops.
@@ -36,7 +38,8 @@ impl App {
     pub fn new(node: &Node, accounts: Accounts, stop: CancellationToken) -> Self {
         let needs = Needs::of(&crate::contract::document());
         let (desk, fleet, logbook) = (Arc::clone(&node.desk), node.fleet.clone(), node.logbook.clone());
-        Self { desk, fleet, logbook, accounts, sign_in_code: SignInCode::default(), stop, needs }
+        let observer = node.observer.clone();
+        Self { desk, fleet, logbook, observer, accounts, sign_in_code: SignInCode::default(), stop, needs }
     }
 }
 

@@ -7,6 +7,7 @@ pub mod jobs;
 pub mod keys;
 pub mod logs;
 pub mod nodes;
+pub mod observer;
 pub mod openapi;
 pub mod ping;
 pub mod session;

@@ -70,7 +70,7 @@ impl Stage {
             id: NodeId::derived(&[name]),
             name: name.to_owned(),
             version: "test".to_owned(),
-            roles: vec![NodeRole::Web, NodeRole::Processor],
+            roles: vec![NodeRole::Web, NodeRole::Processor, NodeRole::Observer],
             capacity: 8,
             controllable: true,
             grace: Duration::from_secs(2),
