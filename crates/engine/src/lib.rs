@@ -10,6 +10,7 @@
 //! - [`registry`]: the types that domains define for themselves
 //! - [`journal`], [`logbook`]: what nodes and handlers say, and how it is read and followed
 //! - [`observer`]: follows nodes and queues for all who look at them
+//! - [`meter`]: what nodes measure, and how it is stored
 //! - [`maintenance`]: what has to be done now and then
 //! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
 //! - [`flaws`]: how an engine can be wrong, for testing the tests
@@ -26,6 +27,7 @@ pub mod lease;
 pub mod logbook;
 mod maintenance;
 pub mod membership;
+pub mod meter;
 pub mod node;
 mod numbers;
 pub mod observer;

@@ -122,6 +122,7 @@ impl Node {
         types: Arc<JobTypes>,
         surroundings: Surroundings,
     ) -> Result<Self, StoreError> {
+        let store = surroundings.meter().measure(store);
         let (jobs, nodes) = (Jobs::new(Arc::clone(&store)), Nodes::new(Arc::clone(&store)));
         let card = card(&options, &types, settings.sections);
         let exclusive = store.promises().exclusive;

@@ -60,24 +60,6 @@ pub(crate) struct Shared {
     /// Somebody came who has to be told how things stand.
     arrived: Notify,
     listeners: AtomicU64,
-    messages: AtomicU64,
-    measured: AtomicU64,
-    latency_ms_sum: AtomicU64,
-    latency_ms_max: AtomicU64,
-}
-
-/// What the observer says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figures {
-    /// How many streams listen.
-    pub listeners: u64,
-    /// How many messages reached it since the process began; while nobody listens, it takes none.
-    pub messages: u64,
-    /// Of how many messages it is known when their change was made.
-    pub measured: u64,
-    /// How long these took from the change to the observer, all together and at most.
-    pub latency_ms_sum: u64,
-    pub latency_ms_max: u64,
 }
 
 impl Observer {
@@ -89,10 +71,6 @@ impl Observer {
             rooms: Mutex::default(),
             arrived: Notify::new(),
             listeners: AtomicU64::new(0),
-            messages: AtomicU64::new(0),
-            measured: AtomicU64::new(0),
-            latency_ms_sum: AtomicU64::new(0),
-            latency_ms_max: AtomicU64::new(0),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -140,31 +118,14 @@ impl Observer {
         Ok(Circumstances { others: Some(waiting.saturating_sub(1)), limit: None })
     }
 
-    pub fn figures(&self) -> Figures {
-        let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-        let shared = &self.shared;
-        Figures {
-            listeners: read(&shared.listeners),
-            messages: read(&shared.messages),
-            measured: read(&shared.measured),
-            latency_ms_sum: read(&shared.latency_ms_sum),
-            latency_ms_max: read(&shared.latency_ms_max),
-        }
+    /// How many listen.
+    pub fn listeners(&self) -> u64 {
+        self.shared.listeners.load(Ordering::Relaxed)
     }
 }
 
 impl Shared {
     fn rooms(&self) -> MutexGuard<'_, BTreeMap<Topic, Arc<Room>>> {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn count_messages(&self, count: usize) {
-        self.messages.fetch_add(count as u64, Ordering::Relaxed);
-    }
-
-    fn measure(&self, latency_ms: u64) {
-        self.measured.fetch_add(1, Ordering::Relaxed);
-        self.latency_ms_sum.fetch_add(latency_ms, Ordering::Relaxed);
-        self.latency_ms_max.fetch_max(latency_ms, Ordering::Relaxed);
     }
 }

@@ -1,5 +1,5 @@
 //! Time, chance and life. All three are passed in, so that a run can be repeated: the simulator brings its own. So is whoever
-//! hears what a node says.
+//! hears what a node says, and measures what it does.
 //!
 //! A node asks two clocks. What people and documents see is wall time, which may jump. How long something lasts is asked
 //! of a clock that only goes forward, and goes on while the machine sleeps: by it a lease ends.
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::flaws::{Flaw, Flaws};
 use crate::journal::Journal;
+use crate::meter::Meter;
 
 /// Says what time it is.
 pub trait Clock: Send + Sync + 'static {
@@ -39,12 +40,14 @@ pub struct Surroundings {
     gate: Option<Arc<dyn Gate>>,
     flaws: Flaws,
     journal: Journal,
+    meter: Meter,
 }
 
 impl Surroundings {
     pub fn new(clock: Arc<dyn Clock>, seed: [u8; 32]) -> Self {
         let dice = Arc::new(Mutex::new(StdRng::from_seed(seed)));
-        Self { clock, dice, gate: None, flaws: Flaws::NONE, journal: Journal::default() }
+        let (journal, meter) = (Journal::default(), Meter::default());
+        Self { clock, dice, gate: None, flaws: Flaws::NONE, journal, meter }
     }
 
     /// The same, with every task behind a gate.
@@ -63,6 +66,17 @@ impl Surroundings {
     #[must_use]
     pub fn heard_by(self, journal: Journal) -> Self {
         Self { journal, ..self }
+    }
+
+    /// The same, with a meter for what is done.
+    #[must_use]
+    pub fn measured_by(self, meter: Meter) -> Self {
+        Self { meter, ..self }
+    }
+
+    /// What is done here is counted and timed by it; by a meter that is off, if none was given.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     pub(crate) fn journal(&self) -> &Journal {

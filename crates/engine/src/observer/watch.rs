@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::hearing::Heard;
 use super::room::{Moment, PACE, Room, Said};
 use super::{Shared, Topic};
+use crate::meter::Count;
 use crate::patience::{STORE_PAUSE, answered};
 
 /// How long a change waits for company when it comes after a quiet while.
@@ -87,7 +88,8 @@ impl<'a> Watch<'a> {
     async fn follow(mut self) -> End {
         loop {
             let Some(hearing) = self.hear().await else { return End::Closed };
-            self.shared.count_messages(hearing.jobs.messages + hearing.nodes.messages);
+            let messages = (hearing.jobs.messages + hearing.nodes.messages) as u64;
+            self.shared.surroundings.meter().count(Count::ObserverMessages, messages);
             let rooms = self.shared.rooms().clone();
             if rooms.is_empty() {
                 return End::NobodyListens;
@@ -230,9 +232,9 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
+    /// A message is as old as the change that it tells of.
     fn measure(&self, changed: UnixMillis, heard: UnixMillis) {
-        let span = heard.since(changed);
-        self.shared.measure(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+        self.shared.surroundings.meter().observer_received(heard.since(changed));
     }
 }
 

@@ -13,6 +13,7 @@ use rota_engine::handler::{Context, Handler, HandlerError};
 use rota_engine::journal::Journal;
 use rota_engine::logbook::Logbook;
 use rota_engine::node::{Node, NodeOptions};
+use rota_engine::observer::Observer;
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
 use rota_model::domain::Domain;
@@ -46,6 +47,7 @@ pub(crate) struct Running {
     pub(crate) desk: Arc<JobDesk>,
     pub(crate) fleet: Fleet,
     pub(crate) logbook: Logbook,
+    pub(crate) observer: Observer,
     pub(crate) id: NodeId,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -111,11 +113,12 @@ impl Stage {
         let id = options.id;
         let node = self.join(store, options).await;
         let (desk, fleet, logbook) = (Arc::clone(&node.desk), node.fleet.clone(), node.logbook.clone());
+        let observer = node.observer.clone();
         let stop = CancellationToken::new();
         let task = tokio::spawn(node.run(stop.clone()));
         // Until it has looked at the queue once.
         sleep(Duration::from_millis(300)).await;
-        Running { desk, fleet, logbook, id, stop, task }
+        Running { desk, fleet, logbook, observer, id, stop, task }
     }
 
     pub(crate) fn jobs(&self) -> Jobs {
