@@ -115,7 +115,8 @@ impl<'a> Watch<'a> {
     /// Waits for a hint, a newcomer or the time to look, and gathers what else is told until listeners may hear again.
     async fn hear(&mut self) -> Option<Hearing> {
         let mut hearing = Hearing::default();
-        let mut end = self.looked + LOOK_EVERY;
+        let soonest = self.told + self.pace;
+        let mut end = soonest.max(self.looked + LOOK_EVERY);
         let mut waits = !self.behind;
         if self.behind {
             end = Instant::now();
@@ -134,7 +135,7 @@ impl<'a> Watch<'a> {
             }
             if waits {
                 waits = false;
-                end = end.min((self.told + self.pace).max(Instant::now() + COMPANY));
+                end = soonest.max(Instant::now() + COMPANY);
             }
         }
     }
