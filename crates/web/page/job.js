@@ -11,7 +11,7 @@ const LINES_PAGE = 200;
 const ASK_WHY_MS = 4_000;
 
 const DEEDS = {
-  RETRY: ({ result }) => ["failed", `An attempt failed${because(result)}`],
+  RETRY: ({ result }, attempt) => ["failed", `Attempt ${attempt} failed${because(result)}`],
   LOSE: () => ["lost", "Its node died; it was queued again"],
   RELEASE: () => ["", "Its node gave it back"],
   REQUEUE: ({ result }) => ["", `It was to run once more${result ? `. Before: ${because(result).slice(2) || "a result"}` : ""}`],
@@ -116,11 +116,12 @@ export class JobPage {
       attempt: `${job.attempt ?? 1} of ${job.attempts ?? 1}${job.lost ? `, lost ${job.lost}×` : ""}`,
       priority: String(job.priority ?? "–"),
       section: String(job.section ?? "–"),
-      unique: job.unique ? `${job.unique.key} while ${job.unique.while}` : "–",
+      unique: job.unique ? `${job.unique.key} while ${job.unique.while}` : "",
       created: { at: job.metadata.createdAt },
       due: job.runAt ? { at: job.runAt } : "–",
-      took: took(job),
+      took: job.status === "QUEUED" ? "–" : took(job),
     });
+    this.#part("unique").hidden = !job.unique;
   }
 
   #paintProgress() {
@@ -241,10 +242,15 @@ function newItem() {
 
 function timeline(job) {
   const entries = [[job.metadata.createdAt, "", "It was submitted"]];
-  for (const entry of job.history ?? []) {
-    const [kind, words] = DEEDS[entry.event]?.(entry) ?? ["", statusInWords(entry.event)];
+  const history = job.history ?? [];
+  // Old entries may be gone: attempts are counted back from the present one.
+  const failures = (from) => history.slice(from).filter(({ event }) => event === "RETRY").length;
+  const begun = history.findLastIndex(({ event }) => event === "REQUEUE");
+  history.forEach((entry, nth) => {
+    const attempt = nth > begun ? (job.attempt ?? 1) - failures(nth) : failures(0) - failures(nth) + 1;
+    const [kind, words] = DEEDS[entry.event]?.(entry, attempt) ?? ["", statusInWords(entry.event)];
     entries.push([entry.at, kind, words]);
-  }
+  });
   if (job.startedAt) entries.push([job.startedAt, "running", `Attempt ${job.attempt ?? 1} began`]);
   if (job.finishedAt) entries.push([job.finishedAt, job.status.toLowerCase(), ended(job)]);
   return entries;
