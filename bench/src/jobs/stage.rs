@@ -120,7 +120,7 @@ pub(super) fn options() -> NodeOptions {
         id: NodeId::derived(&["bench"]),
         name: "bench".to_owned(),
         version: "bench".to_owned(),
-        roles: vec![NodeRole::Web, NodeRole::Processor],
+        roles: vec![NodeRole::Web, NodeRole::Processor, NodeRole::Observer],
         capacity: 64,
         controllable: true,
         grace: Duration::from_millis(300),

@@ -21,7 +21,6 @@ use rota_model::ids::{JobId, NodeId};
 use rota_model::job::submission::{MAX_KEY_CHARS, Place};
 use rota_model::job::{Job, NewJob};
 use rota_store::cursor::Cursor;
-use rota_store::hints::Changes;
 use rota_store::jobs::{JobFilter, Jobs};
 use rota_store::repository::Created;
 use rota_store::seam::Version;
@@ -244,16 +243,6 @@ impl JobDesk {
         after: Option<Cursor>,
     ) -> Result<(Vec<Job>, Option<Cursor>), StoreError> {
         self.jobs.list(domain, filter, limit, after).await
-    }
-
-    /// Those of the jobs that belong to the domain, as they are now.
-    pub async fn get_all(&self, domain: &Domain, ids: Vec<String>) -> Result<Vec<Job>, StoreError> {
-        let jobs = self.jobs.get_all(ids).await?.into_iter().map(|job| job.document);
-        Ok(jobs.filter(|job| job.domain == *domain).collect())
-    }
-
-    pub fn changes(&self) -> Changes {
-        self.jobs.changes()
     }
 
     /// How many jobs this node runs now.

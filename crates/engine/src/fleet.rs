@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use rota_model::ids::NodeId;
 use rota_model::node::{NodeState, NodeStatus, NodeWish};
-use rota_store::hints::Changes;
 use rota_store::nodes::Nodes;
 use rota_store::repository::Saved;
 use rota_store::{StoreError, Versioned};
@@ -111,9 +110,5 @@ impl Fleet {
             Saved::Applied(version) => Some(before.written(after, version)),
             Saved::Overtaken => None,
         })
-    }
-
-    pub fn changes(&self) -> Changes {
-        self.nodes.changes()
     }
 }

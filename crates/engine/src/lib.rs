@@ -9,6 +9,7 @@
 //! - [`handler`], [`handlers`], [`types`], [`schema`]: what a job type does and which payloads it takes
 //! - [`registry`]: the types that domains define for themselves
 //! - [`journal`], [`logbook`]: what nodes and handlers say, and how it is read and followed
+//! - [`observer`]: follows nodes and queues for all who look at them
 //! - [`meter`]: what nodes measure, and how it is stored
 //! - [`maintenance`], [`retention`]: what has to be done now and then, and what is kept no longer
 //! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
@@ -29,6 +30,7 @@ pub mod membership;
 pub mod meter;
 pub mod node;
 mod numbers;
+pub mod observer;
 mod patience;
 pub mod processor;
 pub mod registry;

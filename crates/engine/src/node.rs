@@ -10,6 +10,7 @@
 //! - watch: reads the `state` documents, finds the dead, and its own place among the living
 //! - recovery: queues again what nobody runs
 //! - watchdog: stops all handlers when the lease is over
+//! - observer: follows nodes and queues for those who look at them, in the role of that name
 //! - maintenance: what expired, and what was deleted long ago
 
 mod rounds;
@@ -42,6 +43,7 @@ use crate::maintenance::Maintenance;
 use crate::membership::{Card, Doing, Membership, Place};
 use crate::meter::board::Board;
 use crate::meter::{self, Level as Measure};
+use crate::observer::Observer;
 use crate::processor::{self, Processor};
 use crate::registry::TypeRegistry;
 use crate::surroundings::Surroundings;
@@ -74,6 +76,7 @@ pub struct Node {
     pub fleet: Fleet,
     pub logbook: Logbook,
     pub board: Board,
+    pub observer: Observer,
     membership: Membership,
     life: Arc<Life>,
     maintenance: Maintenance,
@@ -82,6 +85,7 @@ pub struct Node {
     metrics: Metrics,
     id: NodeId,
     registry: Arc<TypeRegistry>,
+    observes: bool,
 }
 
 /// What the tasks of a node share.
@@ -173,6 +177,8 @@ impl Node {
             version: options.version.clone(),
             began: surroundings.now(),
         };
+        let observer = Observer::new(&store, surroundings.clone());
+        let observes = options.roles.contains(&NodeRole::Observer);
         let maintenance = Maintenance::new(store, surroundings.clone(), options.id);
         let watching = Watching::new(options.id, settings.sections, surroundings.clone());
         let life = Life {
@@ -198,6 +204,7 @@ impl Node {
             fleet,
             logbook,
             board,
+            observer,
             membership,
             life,
             maintenance,
@@ -206,12 +213,25 @@ impl Node {
             metrics,
             id,
             registry,
+            observes,
         })
     }
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { membership, life, maintenance, watching, logs, metrics, id, registry, .. } = self;
+        let Self {
+            membership,
+            life,
+            maintenance,
+            watching,
+            logs,
+            metrics,
+            id,
+            registry,
+            observer,
+            observes,
+            ..
+        } = self;
         let over = CancellationToken::new();
         let scribe = Scribe::begin(&life.surroundings, logs, metrics, id);
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
@@ -224,6 +244,9 @@ impl Node {
         ];
         if registry.is_open() {
             parts.push(spawn(Box::pin(registry.listen())));
+        }
+        if observes {
+            parts.push(spawn(Box::pin(observer.run())));
         }
         let mut beats =
             life.surroundings.spawn(rounds::beat(Arc::clone(&life), membership, over.clone(), stop.clone()));

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rota_engine::fleet::FleetError;
 use rota_engine::node::NodeOptions;
+use rota_engine::observer::Topic;
 use rota_model::domain::Domain;
 use rota_model::job::{JobEvent, JobStatus, NewJob};
 use rota_model::node::{NodeStatus, NodeWish};
@@ -84,6 +85,7 @@ async fn a_node_that_cannot_reach_the_store_stops_in_time_and_the_other_takes_ov
     let (two, _calm) = pair.up("two").await;
     sleep(Duration::from_secs(5)).await;
     assert_eq!(pair.stage.job(id).await.document.owner_node, Some(one.id));
+    let mut seen = two.observer.listen(vec![Topic::Nodes, Topic::Queue(Domain::default())]);
     cut.cut.store(true, Ordering::Relaxed);
     let since = Instant::now();
     loop {
@@ -98,6 +100,14 @@ async fn a_node_that_cannot_reach_the_store_stops_in_time_and_the_other_takes_ov
     // Its last beat was at most two seconds old.
     assert!(since.elapsed() > Duration::from_secs(4), "not before its lease was over: {:?}", since.elapsed());
     assert_eq!(pair.stage.state(one.id).await.status, NodeStatus::Terminated);
+    // Who looks at the page sees it: the node is gone, and its job lost.
+    let mut told = String::new();
+    while !(told.contains(r#""status":"TERMINATED""#) && told.contains(r#""lost":1"#)) {
+        for moment in seen.next(Duration::from_secs(1)).await.unwrap() {
+            told.extend(moment.said().map(|said| &*said.json));
+        }
+        assert!(since.elapsed() < Duration::from_secs(15), "it is told: {told}");
+    }
     // Only the new holder is at work now, and the old one joins again when it can, as somebody else.
     let before = pair.stage.state(one.id).await.incarnation;
     cut.cut.store(false, Ordering::Relaxed);

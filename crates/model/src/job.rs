@@ -1,13 +1,16 @@
 //! A job of seed 003: the unit of work in the queue, from its submission to its result.
 //!
 //! This file says what a job holds; [`submission`] what a user may ask for, [`lifecycle`] how a job may change, [`mod@unique`]
-//! how long it keeps others like it away, [`lane`] whom it takes turns with. The fields of the seed come first; those that Rota adds are optional for a reader of the seed, and a document with the
+//! how long it keeps others like it away, [`lane`] whom it takes turns with, [`waiting`] why it does not run, [`counts`] how
+//! many there are. The fields of the seed come first; those that Rota adds are optional for a reader of the seed, and a document with the
 //! seed's fields alone is read with their defaults.
 
+pub mod counts;
 pub mod lane;
 pub mod lifecycle;
 pub mod submission;
 pub mod unique;
+pub mod waiting;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,10 +22,12 @@ use crate::ids::{ClaimToken, Incarnation, JobId, NodeId};
 use crate::metadata::Metadata;
 use crate::time::UnixMillis;
 
+pub use counts::JobCounts;
 pub use lane::Lane;
 pub use lifecycle::{Holder, JobEvent, Refusal, Retry};
 pub use submission::NewJob;
 pub use unique::{Scope, Unique};
+pub use waiting::{Waiting, WaitingReason};
 
 /// The five statuses of the seed.
 #[derive(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rota_model::domain::Domain;
 use rota_model::ids::{ClaimToken, JobId, NodeId};
-use rota_model::job::{Holder, Job, JobStatus};
+use rota_model::job::{Holder, Job, JobCounts, JobStatus};
 use rota_model::time::UnixMillis;
 use serde_json::{Value, json};
 
@@ -135,6 +135,21 @@ impl Jobs {
         let mut query = Query::new(&JOBS, Order::BY_ID);
         query.filters.extend(domain.map(|domain| Filter::Is("domain", json!(domain))));
         self.jobs.totals(query, "status").await
+    }
+
+    /// How many jobs a domain has, by status and type. The totals are kept: it takes no longer where there are many jobs.
+    pub async fn counts(&self, domain: &Domain) -> Result<JobCounts, StoreError> {
+        let mut counts = JobCounts::default();
+        for status in JobStatus::ALL {
+            let query = Query::new(&JOBS, Order::BY_ID)
+                .filter(Filter::Is("domain", json!(domain)))
+                .filter(Filter::Is("status", json!(status)));
+            let of_types: BTreeMap<String, u64> = self.jobs.totals(query, "input.type").await?;
+            for (kind, count) in of_types {
+                counts.add(kind, status, count);
+            }
+        }
+        Ok(counts)
     }
 
     /// How many jobs of each type wait, in all domains.

@@ -1,10 +1,12 @@
 // How the page talks to Rota: requests, the session, lists kept up to date by a stream; problems and times in words.
 
+import { listen } from "./hub.js";
+
 const ROOT = "/api/v1";
-const RELOAD_GAP_MS = 1_000;
+/** Between two reads of the same: at first, and at most while there is always a reason for another. */
+const RELOAD_MS_MIN = 1_000;
+const RELOAD_MS_MAX = 8_000;
 const RELOAD_AFTER_FAILURE_MS = 3_000;
-const REOPEN_MS_MIN = 1_000;
-const REOPEN_MS_MAX = 15_000;
 
 /** A request that did not succeed; the message is fit to be shown. Status 0: Rota gave no answer. */
 export class Problem extends Error {
@@ -53,13 +55,13 @@ export async function openSession(code) {
 }
 
 /**
- * Keeps a list up to date until the signal is aborted, and gives the function that reloads it.
+ * Keeps something up to date until the signal is aborted, and gives the function that reads it again.
  *
- * `load` reads the whole list: at the start, after every (re)connection, and when the stream says that it lost track.
- * `heard` takes one changed document. `connected` is told whether the stream is open, `failed` what went wrong, or
- * nothing after a success; it answers whether to try again.
+ * `load` reads it: at the start, after every (re)connection, and when the stream says that it lost track. `heard` has a
+ * function for each kind of event, which takes its document. `connected` is told whether the stream is open, `failed` what
+ * went wrong, or nothing after a success; it answers whether to try again.
  */
-export function keepUpToDate({ path, event, load, heard, connected, failed, signal }) {
+export function keepUpToDate({ path, load, heard, connected, failed, signal }) {
   const reload = paced(async () => {
     try {
       await load();
@@ -68,63 +70,33 @@ export function keepUpToDate({ path, event, load, heard, connected, failed, sign
       if (!signal.aborted && failed(problem)) setTimeout(reload, RELOAD_AFTER_FAILURE_MS);
     }
   }, signal);
-  follow(path, signal, { [event]: heard, reload }, (isOpen) => {
-    connected(isOpen);
-    if (isOpen) reload();
-  }, reload);
+  listen(path, signal, (name, data) => {
+    if (signal.aborted) return;
+    if (name === "open" || name === "lost") connected(name === "open");
+    if (["open", "refused", "reload"].includes(name)) reload();
+    else heard[name]?.(JSON.parse(data));
+  });
   reload();
   return reload;
 }
 
 /**
- * Follows server-sent events. After a broken connection the browser reconnects by itself; after a refusal it gives up,
- * and the stream is opened anew, ever more slowly.
+ * Calls of `task` that never overlap and keep a distance, which grows while there is always somebody who asks; however many
+ * ask meanwhile, it runs once more for them.
  */
-function follow(path, signal, events, connected, refused) {
-  let source;
-  let retry;
-  let waitMs = REOPEN_MS_MIN;
-
-  function open() {
-    source = new EventSource(ROOT + path);
-    source.addEventListener("open", () => {
-      waitMs = REOPEN_MS_MIN;
-      connected(true);
-    });
-    source.addEventListener("error", () => {
-      connected(false);
-      if (source.readyState === EventSource.CLOSED) reopenLater();
-    });
-    for (const [name, heard] of Object.entries(events)) {
-      source.addEventListener(name, ({ data }) => heard(JSON.parse(data)));
-    }
-  }
-
-  function reopenLater() {
-    retry = setTimeout(open, waitMs);
-    waitMs = Math.min(waitMs * 2, REOPEN_MS_MAX);
-    refused();
-  }
-
-  signal.addEventListener("abort", () => {
-    clearTimeout(retry);
-    source.close();
-  });
-  open();
-}
-
-/** Calls of `task` that never overlap and keep a distance; however many ask meanwhile, it runs once more for them. */
-function paced(task, signal) {
+export function paced(task, signal) {
   let isRunning = false;
   let isWanted = false;
   return async function ask() {
     isWanted = true;
     if (isRunning) return;
     isRunning = true;
+    let gapMs = RELOAD_MS_MIN;
     while (isWanted && !signal.aborted) {
       isWanted = false;
       await task();
-      await new Promise((resolve) => setTimeout(resolve, RELOAD_GAP_MS));
+      await new Promise((resolve) => setTimeout(resolve, gapMs));
+      gapMs = Math.min(gapMs * 1.5, RELOAD_MS_MAX);
     }
     isRunning = false;
   };
@@ -154,4 +126,9 @@ export function momentInWords({ age, at, due, from, to, lateAfterMs }, now) {
   if (from !== undefined) return `${roughly(now - from)} so far`;
   if (now - age < 2_000) return "just now";
   return `${roughly(now - age)} ago${now - age > lateAfterMs ? ", late" : ""}`;
+}
+
+/** A status as people read it. */
+export function statusInWords(status) {
+  return status.charAt(0) + status.slice(1).toLowerCase();
 }

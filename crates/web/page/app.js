@@ -1,193 +1,113 @@
-// The page's entry: who is signed in, which domain is shown, whether it is live, and how documents become rows.
+// The page's entry: who is signed in, which domain and what of it is shown, and whether it is live.
 
-import { keepUpToDate, momentInWords, openSession, request } from "./api.js";
+import { linkTo, readAddress } from "./address.js";
+import { keepUpToDate, openSession, request } from "./api.js";
+import { JobPage } from "./job.js";
 import { JobList, PAGE_SIZE, jobView } from "./jobs.js";
 import { NodeList, nodeView } from "./nodes.js";
+import { showCounts } from "./queue.js";
+import { Rows, wireActions, write } from "./rows.js";
 
 const TICK_MS = 1_000;
 /** A pause between two ticks that means: the computer slept, and the streams may be dead without knowing. */
 const SLEPT_MS = 15_000;
 const RESTART_MS = 3_000;
 /** Nodes that have been silent for this long are asked for, in case the stream does not carry heartbeats. */
-const SILENT_MS = 5_000;
+const SILENT_MS = 6_000;
+/** How long somebody types before the words are searched. */
+const TYPING_MS = 400;
 
 const element = (id) => document.getElementById(id);
 
-// --- Rows -----------------------------------------------------------------------------------------------------------
-
-/** Touches the page only if there is something new to say, and tells whether there was. */
-function write(cell, text) {
-  const isNew = cell.textContent !== text;
-  if (isNew) cell.textContent = text;
-  return isNew;
-}
-
-/** A cell says a text, a text with the share of something that is taken, or a moment. */
-function paint(cell, value, now) {
-  const isNew = write(cell, value.text ?? (typeof value === "string" ? value : momentInWords(value, now)));
-  cell.classList.toggle("late", now - value.age > value.lateAfterMs);
-  if (value.share !== undefined) cell.style.setProperty("--share", value.share);
-  if (isNew && value.age !== undefined) {
-    cell.title = new Date(value.age).toLocaleString();
-    cell.dateTime = new Date(value.age).toISOString();
-  }
-}
-
-function paintAll(unit, kind, values) {
-  const now = Date.now();
-  for (const cell of unit.querySelectorAll(`[data-${kind}]`)) paint(cell, values[cell.dataset[kind]], now);
-}
-
-/** A click that ends a selection of text in the row is not meant to open it. */
-function isCopying(unit, { detail: mouseClicks }) {
-  const selection = getSelection();
-  return mouseClicks > 0 && !selection.isCollapsed && selection.containsNode(unit, true);
-}
-
-function highlight(unit) {
-  unit.classList.remove("changed");
-  void unit.offsetWidth; // lets the animation start anew
-  unit.classList.add("changed");
-}
-
-/** The rows of one kind of document, behind an element of a table. A document keeps its row while it changes. */
-class Rows {
-  #units = new Map();
-  #hasShown = false;
-
-  /** `act` does what a button in a row says; `mayAct` tells whether there are buttons at all. */
-  constructor(behind, template, view, mayAct, act) {
-    Object.assign(this, { behind, template, view, mayAct, act });
-  }
-
-  show(docs) {
-    const keys = new Set(docs.map(this.view.key));
-    for (const key of this.#units.keys()) if (!keys.has(key)) this.#remove(key);
-    let previous = this.behind;
-    for (const doc of docs) {
-      const unit = this.#update(doc);
-      if (previous.nextElementSibling !== unit) previous.after(unit);
-      previous = unit;
-    }
-    this.#hasShown = true;
-  }
-
-  /** Lets the ages in the rows move on. */
-  tick() {
-    for (const unit of this.#units.values()) paintAll(unit, "field", this.view.cells(unit.doc));
-  }
-
-  clear() {
-    for (const key of this.#units.keys()) this.#remove(key);
-    this.#hasShown = false;
-  }
-
-  isOpen(key) {
-    return this.#units.get(key)?.classList.contains("open") ?? false;
-  }
-
-  #remove(key) {
-    this.#units.get(key).remove();
-    this.#units.delete(key);
-  }
-
-  #update(doc) {
-    const key = this.view.key(doc);
-    const unit = this.#units.get(key) ?? this.#create(key);
-    if (unit.doc === doc) return unit;
-    const mark = this.view.mark(doc);
-    if (this.#hasShown && unit.mark !== mark) highlight(unit);
-    Object.assign(unit, { doc, mark });
-    unit.dataset.status = this.view.status(doc);
-    paintAll(unit, "field", this.view.cells(doc));
-    if (this.isOpen(key)) paintAll(unit, "detail", this.view.details(doc));
-    const actions = this.mayAct() ? this.view.actions(doc) : [];
-    for (const button of unit.querySelectorAll("[data-action]")) button.hidden = !actions.includes(button.dataset.action);
-    return unit;
-  }
-
-  #create(key) {
-    const unit = this.template.content.firstElementChild.cloneNode(true);
-    unit.addEventListener("animationend", () => unit.classList.remove("changed"));
-    const toggle = unit.querySelector(".toggle");
-    if (toggle) {
-      unit.querySelector(".detail").id = `detail-${key}`;
-      toggle.setAttribute("aria-controls", `detail-${key}`);
-      unit.querySelector(".summary").addEventListener("click", (event) => {
-        if (!isCopying(unit, event)) this.#toggle(unit, toggle);
-      });
-    }
-    for (const button of unit.querySelectorAll("[data-action]")) {
-      button.addEventListener("click", () => this.#press(button, unit));
-    }
-    this.#units.set(key, unit);
-    return unit;
-  }
-
-  /** A button that was pressed is pressed no second time while its answer is on its way. */
-  async #press(button, unit) {
-    button.disabled = true;
-    await this.act(button.dataset.action, unit.doc);
-    button.disabled = false;
-  }
-
-  #toggle(unit, toggle) {
-    const isOpen = unit.classList.toggle("open");
-    toggle.setAttribute("aria-expanded", isOpen);
-    unit.querySelector(".detail").hidden = !isOpen;
-    if (isOpen) paintAll(unit, "detail", this.view.details(unit.doc));
-  }
-}
-
-// --- The board: nodes and jobs, followed while somebody looks -------------------------------------------------------
+// --- The board: nodes, queue and jobs, followed while somebody looks ------------------------------------------------
 
 const divider = element("older-row").content.firstElementChild;
-const nodeRows = new Rows(document.querySelector(".nodes thead"), element("node-row"), nodeView, () => true, tellNode);
-const jobRows = new Rows(document.querySelector(".jobs thead"), element("job-row"), jobView, mayChangeJobs, changeJob);
-const olderView = { ...jobView, mark: () => undefined };
-const olderRows = new Rows(divider, element("job-row"), olderView, mayChangeJobs, changeJob);
+const nodeRows = new Rows(document.querySelector(".nodes thead"), element("node-row"), nodeView, tellNode);
+const jobRows = new Rows(document.querySelector(".jobs thead"), element("job-row"), jobView);
+const olderRows = new Rows(divider, element("job-row"), { ...jobView, mark: () => undefined });
 
 let session; // what the sign-in answered
-let domain; // the name of the one that is shown
+let place = {}; // what is shown: a domain, a filter of its jobs or one job
 let nodes = new NodeList();
 let jobs;
-let watch; // its signal ends what follows the lists of this session and domain
-let reloadNodes;
-const isConnected = new Map();
+let jobPage;
+let watch; // its signal ends what follows the things of this session and place
+let reloadBoard;
 const complaints = new Map();
 
-function watchBoard() {
+function watchPlace() {
   watch?.abort();
-  reloadNodes = undefined;
-  isConnected.clear();
+  reloadBoard = jobPage = undefined;
   if (!session || document.hidden) return;
   watch = new AbortController();
-  if (session.installation_admin) {
-    reloadNodes = keep("nodes", "/events", "node", loadNodes, (node) => nodes.apply(node), showNodes);
-  }
-  if (domain) {
-    const path = `/domains/${encodeURIComponent(domain)}/events`;
-    keep("jobs", path, "job", (signal) => jobs.load(signal), (job) => jobs.apply(job), showJobs);
-  }
+  const { signal } = watch;
+  if (place.job) watchJob(signal);
+  else if (place.domain) watchDomain(signal);
+  else if (session.installation_admin) watchNodes(signal);
 }
 
-function keep(what, path, event, load, apply, show) {
-  const { signal } = watch;
-  const draw = oncePerFrame(() => signal.aborted || show());
-  isConnected.set(what, false);
-  return keepUpToDate({
-    signal, path, event,
-    load: () => load(signal).then(draw),
-    heard: (doc) => { apply(doc); draw(); },
-    connected: (isOpen) => { isConnected.set(what, isOpen); showConnection(isOpen); },
-    failed: (problem) => cope(what, problem),
+/** One stream for everything: a browser opens few connections to one place. */
+function streamPath() {
+  return `/domains/${encodeURIComponent(place.domain)}/events${session.installation_admin ? "?nodes=true" : ""}`;
+}
+
+function watchDomain(signal) {
+  const drawNodes = drawer(signal, showNodes);
+  const drawJobs = drawer(signal, showJobs);
+  const reload = keepUpToDate({
+    signal,
+    path: streamPath(),
+    load: () => Promise.all([loadNodes(signal).then(drawNodes), loadCounts(signal), jobs.load(signal).then(drawJobs)]),
+    heard: {
+      node: (node) => { nodes.apply(node); drawNodes(); },
+      job: (job) => {
+        jobs.apply(job);
+        drawJobs();
+        if (jobs.isByWords) reload();
+      },
+      counts: (counts) => takeCounts(counts),
+    },
+    connected: showConnection,
+    failed: (problem) => cope("board", problem),
+  });
+  reloadBoard = reload;
+}
+
+function watchNodes(signal) {
+  const draw = drawer(signal, showNodes);
+  reloadBoard = keepUpToDate({
+    signal,
+    path: "/events",
+    load: () => loadNodes(signal).then(draw),
+    heard: { node: (node) => { nodes.apply(node); draw(); } },
+    connected: showConnection,
+    failed: (problem) => cope("board", problem),
   });
 }
 
-function oncePerFrame(draw) {
+function watchJob(signal) {
+  jobPage = new JobPage(element("job"), {
+    domain: place.domain,
+    id: place.job,
+    signal,
+    mayChange: mayChangeJobs,
+    cope,
+    connected: showConnection,
+    gone: () => {
+      location.hash = linkTo({ domain: place.domain });
+      complain("gone", "There is no such job, or no longer.");
+    },
+  });
+  jobPage.follow(streamPath());
+}
+
+function drawer(signal, show) {
   let frame;
   return () => {
-    frame ??= requestAnimationFrame(() => { frame = undefined; draw(); });
+    frame ??= requestAnimationFrame(() => {
+      frame = undefined;
+      if (!signal.aborted) show();
+    });
   };
 }
 
@@ -197,7 +117,7 @@ function cope(what, problem) {
     showSignIn("Your session has ended. Sign in again.");
     return false;
   }
-  showConnection(problem?.status !== 0);
+  if (problem?.status === 0) showConnection(false);
   complain(what, problem?.status === 0 ? "" : problem?.message);
   return problem !== undefined;
 }
@@ -211,14 +131,32 @@ function complain(what, message) {
 }
 
 async function loadNodes(signal) {
+  if (!session.installation_admin) return;
   try {
     await nodes.load(signal);
   } catch (problem) {
     if (problem.status !== 403) throw problem;
     session.installation_admin = false; // no longer; the jobs go on without the nodes
     element("nodes").hidden = true;
-    watchBoard();
+    watchPlace();
   }
+}
+
+async function loadCounts(signal) {
+  takeCounts(await request("GET", `/domains/${encodeURIComponent(place.domain)}/jobs/counts`, { signal }));
+}
+
+function takeCounts(counts) {
+  if (place.job) return;
+  element("queue").hidden = counts.total === 0;
+  showCounts(document.querySelector(".queue"), place.domain, counts);
+  write(element("queue-summary"), `${counts.total.toLocaleString("en")} ${counts.total === 1 ? "job" : "jobs"}`);
+  const types = Object.keys(counts.byType).sort();
+  const known = [...element("filter-type").options].slice(1).map(({ value }) => value);
+  if (place.type && !types.includes(place.type)) types.push(place.type);
+  if (known.join("\n") === types.join("\n")) return;
+  element("filter-type").replaceChildren(new Option("Any type", ""), ...types.map((type) => new Option(type)));
+  element("filter-type").value = place.type ?? "";
 }
 
 async function loadOlder() {
@@ -236,21 +174,17 @@ async function loadOlder() {
 async function tellNode(wish, node) {
   const question = `Drain ${node.name}? It begins nothing new and gives back what it does not finish.`;
   if (wish === "drain" && !confirm(question)) return;
-  await attempt((signal) => nodes.tell(wish, node, signal), showNodes);
+  await attempt((signal) => nodes.tell(wish, node, signal));
+  showNodes();
 }
 
 function mayChangeJobs() {
-  const role = session?.domains.find(({ name }) => name === domain)?.role;
+  const role = session?.domains.find(({ name }) => name === place.domain)?.role;
   return role === "operator" || role === "admin";
 }
 
-async function changeJob(action, job) {
-  if (action === "delete" && !confirm(`Delete job ${job.jobNumber}, ${job.jobName}, with its record?`)) return;
-  await attempt((signal) => jobs.change(action, job, signal), showJobs);
-}
-
-/** Does what a person asked for, shows what came of it, and says what went wrong. */
-async function attempt(task, show) {
+/** Does what a person asked for, and says what went wrong. */
+async function attempt(task) {
   const { signal } = watch;
   try {
     await task(signal);
@@ -258,7 +192,6 @@ async function attempt(task, show) {
   } catch (problem) {
     if (!signal.aborted) cope("action", problem);
   }
-  if (!signal.aborted) show();
 }
 
 function showNodes() {
@@ -270,11 +203,13 @@ function showNodes() {
 
 function showJobs() {
   const newest = jobs.newest();
+  const isNarrowed = Boolean(place.status || place.type || place.text);
   jobRows.show(newest);
   if (jobs.olderSince === undefined) divider.remove();
   else showDivider();
   olderRows.show(jobs.older());
-  element("jobs-empty").hidden = newest.length > 0;
+  element("jobs-empty").hidden = newest.length > 0 || isNarrowed;
+  element("jobs-none").hidden = newest.length > 0 || !isNarrowed;
   write(element("jobs-summary"), newest.length < PAGE_SIZE ? "" : `the newest ${PAGE_SIZE}`);
   element("more").hidden = !jobs.hasOlder;
 }
@@ -292,10 +227,9 @@ function hideOlder() {
 }
 
 function showConnection(isOpen) {
-  const isLive = isOpen && [...isConnected.values()].every(Boolean);
-  if (isOpen && !isLive) return; // another stream is about to say
-  element("connection").dataset.state = isLive ? "live" : "lost";
-  write(element("connection"), isLive ? "Live" : "Reconnecting…");
+  element("connection").dataset.state = isOpen ? "live" : "lost";
+  write(element("connection"), isOpen ? "Live" : "Connection lost, trying again…");
+  element("main").classList.toggle("stale", !isOpen);
 }
 
 // --- The session ----------------------------------------------------------------------------------------------------
@@ -355,26 +289,27 @@ function showSignIn(reason = "") {
 function enter(answer) {
   leave();
   session = answer;
-  showOnly("board");
   write(element("user"), session.user);
   write(element("connection"), "Connecting…");
   element("nodes").hidden = !session.installation_admin;
   element("no-domain").hidden = session.domains.length > 0;
   element("jobs").hidden = session.domains.length === 0;
   element("domain-picker").replaceChildren(...session.domains.map(({ name }) => new Option(name)));
-  showDomain();
+  showPlace();
 }
 
 /** Forgets, on the screen too, what the session showed. */
 function leave() {
-  session = domain = undefined;
-  watchBoard();
+  session = undefined;
+  place = {};
+  watchPlace();
   nodes = new NodeList();
   complaints.clear();
   complain();
   nodeRows.clear();
   clearJobs();
-  for (const id of ["nodes", "nodes-empty"]) element(id).hidden = true;
+  for (const id of ["nodes", "nodes-empty", "queue"]) element(id).hidden = true;
+  element("main").classList.remove("stale");
   document.title = "Rota";
 }
 
@@ -382,34 +317,63 @@ function clearJobs() {
   jobRows.clear();
   olderRows.clear();
   divider.remove();
-  for (const id of ["jobs-empty", "more"]) element(id).hidden = true;
+  for (const id of ["jobs-empty", "jobs-none", "more"]) element(id).hidden = true;
 }
+
+const VIEWS = ["starting", "sign-in", "board", "job"];
 
 function showOnly(view) {
-  for (const id of ["starting", "sign-in", "board"]) element(id).hidden = id !== view;
-  for (const id of ["domain", "connection", "who"]) element(id).hidden = view !== "board";
+  for (const id of VIEWS) element(id).hidden = id !== view;
+  const isInside = view === "board" || view === "job";
+  for (const id of ["domain", "connection", "who"]) element(id).hidden = !isInside;
 }
 
-/** The domain is part of the address, so that it can be kept as a bookmark and two windows can show two. */
-function showDomain() {
+/** Shows what the address asks for. */
+function showPlace() {
   const names = session.domains.map(({ name }) => name);
-  const asked = new URLSearchParams(location.hash.slice(1)).get("domain");
-  domain = [asked, "default"].find((name) => names.includes(name)) ?? names[0];
-  jobs = new JobList(domain, (id) => jobRows.isOpen(id));
+  const asked = readAddress();
+  const domain = [asked.domain, "default"].find((name) => names.includes(name)) ?? names[0];
+  if (domain !== place.domain) element("queue").hidden = true;
+  place = { ...asked, domain, job: domain && asked.job };
+  complain("gone");
+  jobs = new JobList(domain, { status: place.status, type: place.type, text: place.text });
   clearJobs();
+  showOnly(place.job ? "job" : "board");
+  showFilter();
   element("domain").hidden = names.length === 0;
   element("domain-picker").hidden = names.length < 2;
   element("domain-picker").value = domain;
+  for (const link of document.querySelectorAll("[data-link=board]")) link.href = linkTo({ domain });
   write(element("domain-name"), names.length < 2 ? domain ?? "" : "");
   write(element("jobs-empty-domain"), domain === "default" ? "" : ` --domain ${domain}`);
-  if (domain) document.title = `${domain} · Rota`;
-  watchBoard();
+  document.title = domain ? `${domain} · Rota` : "Rota";
+  watchPlace();
+}
+
+function showFilter() {
+  element("filter-status").value = place.status ?? "";
+  element("filter-type").value = place.type ?? "";
+  if (document.activeElement !== element("filter-text")) element("filter-text").value = place.text ?? "";
+  element("filter-clear").hidden = !(place.status || place.type || place.text);
+}
+
+/** Whoever narrows the list by one more thing does not want to go back through each letter. */
+function filterChanged() {
+  const [status, type, text] = ["status", "type", "text"].map((name) => element(`filter-${name}`).value.trim());
+  const address = linkTo({ domain: place.domain, status, type, text });
+  if (address === location.hash) return;
+  history.replaceState(null, "", address);
+  showPlace();
 }
 
 function addressChanged() {
   const code = takeCode();
   if (code) start(code);
-  else if (session) showDomain();
+  else if (session) {
+    showPlace();
+    scrollTo(0, 0);
+    if (place.job) element("job-name").focus({ preventScroll: true });
+  }
 }
 
 let tickedAt = Date.now();
@@ -418,18 +382,31 @@ function tick() {
   const slept = now - tickedAt > SLEPT_MS;
   tickedAt = now;
   for (const rows of [nodeRows, jobRows, olderRows]) rows.tick();
-  if (slept) watchBoard();
-  else if (nodes.isSilentFor(SILENT_MS, now)) reloadNodes?.();
+  jobPage?.tick();
+  if (slept) watchPlace();
+  else if (session?.installation_admin && nodes.isSilentFor(SILENT_MS, now)) reloadBoard?.();
 }
 
+let typing;
+element("filter-text").addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(filterChanged, TYPING_MS);
+});
+element("filter").addEventListener("change", filterChanged);
+element("filter").addEventListener("submit", (event) => {
+  event.preventDefault();
+  filterChanged();
+});
 element("sign-in").addEventListener("submit", signIn);
 element("sign-out").addEventListener("click", signOut);
 element("load-older").addEventListener("click", loadOlder);
 divider.querySelector("button").addEventListener("click", hideOlder);
+wireActions(element("job"), (action) => attempt(() => jobPage.change(action)));
 element("domain-picker").addEventListener("change", ({ target }) => {
-  location.hash = new URLSearchParams({ domain: target.value });
+  location.hash = linkTo({ domain: target.value });
 });
 addEventListener("hashchange", addressChanged);
-document.addEventListener("visibilitychange", watchBoard);
+addEventListener("pageshow", ({ persisted }) => persisted && watchPlace());
+document.addEventListener("visibilitychange", watchPlace);
 setInterval(tick, TICK_MS);
 start();

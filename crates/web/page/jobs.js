@@ -1,9 +1,11 @@
 // The jobs of one domain: which are shown, in which order, and what each cell of a job's row says.
 //
 // Two sources tell of a job: the list, and the stream of changes. They overtake each other, so the younger document of
-// a job wins, and a list never takes away what the stream told while the list was on its way.
+// a job wins, and a list never takes away what the stream told while the list was on its way. With a filter, what the stream
+// tells is only taken in where it is known to match; words are searched by Rota alone, so a list by words is read again instead.
 
-import { request } from "./api.js";
+import { linkTo } from "./address.js";
+import { request, statusInWords } from "./api.js";
 
 export const PAGE_SIZE = 50;
 const OLDER_MAX = 1_000;
@@ -13,23 +15,26 @@ export class JobList {
   #live = new Map();
   /** What "Load older" brought, and what left the newest since; not followed. */
   #older = new Map();
-  /** What was deleted here: the stream may still be on its way with word of it. */
-  #gone = new Set();
   /** When the stream last told of a job, counted in what it told. */
   #heardAt = new Map();
   #heardCount = 0;
   /** Where the older jobs begin that are not shown; empty if the list must be read again to know. */
   #next;
   #domain;
-  #isOpen;
+  #filter;
 
   /** When the first older page came, if it did. */
   olderSince;
 
-  /** `isOpen` says whether somebody is reading the job with this id: it stays then. */
-  constructor(domain, isOpen) {
+  /** The filter may name a `status`, a `type` and words of the name or error as `text`. */
+  constructor(domain, filter) {
     this.#domain = domain;
-    this.#isOpen = isOpen;
+    this.#filter = Object.fromEntries(Object.entries(filter).filter(([, value]) => value));
+  }
+
+  /** Whether only Rota can say which jobs belong here. */
+  get isByWords() {
+    return this.#filter.text !== undefined;
   }
 
   get hasOlder() {
@@ -58,23 +63,11 @@ export class JobList {
     this.#keepNewest();
   }
 
-  /** Does `cancel`, `requeue` or `delete` to a job, and takes over what Rota answers. */
-  async change(action, { jobId }, signal) {
-    const path = `${this.#path()}/${jobId}`;
-    try {
-      if (action !== "delete") return this.apply(await request("POST", `${path}/${action}`, { signal }));
-      await request("DELETE", path, { signal });
-      this.#forget(jobId);
-    } catch (problem) {
-      if (problem.status === 404) this.#forget(jobId); // somebody else deleted it
-      throw problem;
-    }
-  }
-
   apply(job) {
-    if (this.#gone.has(job.jobId)) return;
     this.#heardAt.set(job.jobId, ++this.#heardCount);
-    this.#put(job);
+    const isKnown = this.#live.has(job.jobId) || this.#older.has(job.jobId);
+    if (!this.#matches(job)) this.#forget(job.jobId);
+    else if (isKnown || !this.isByWords) this.#put(job);
     this.#keepNewest();
   }
 
@@ -97,22 +90,28 @@ export class JobList {
   }
 
   #page(signal, query) {
-    const search = new URLSearchParams({ limit: PAGE_SIZE, ...query });
+    const search = new URLSearchParams({ limit: PAGE_SIZE, ...this.#filter, ...query });
     return request("GET", `${this.#path()}?${search}`, { signal });
   }
 
+  /** As far as a tab can tell. */
+  #matches({ status, input }) {
+    const { status: wanted = status, type = input.type } = this.#filter;
+    return wanted === status && type === input.type;
+  }
+
   #forget(jobId) {
-    this.#gone.add(jobId);
-    for (const known of [this.#live, this.#older, this.#heardAt]) known.delete(jobId);
+    for (const known of [this.#live, this.#older]) known.delete(jobId);
   }
 
   #replace(page, askedAt) {
     const before = this.#live;
     const last = page.next && page.items.at(-1);
-    const stays = (job) =>
-      this.#heardAt.get(job.jobId) > askedAt || (last && newestFirst(last, job) < 0 && this.#outlives(job));
-    const there = page.items.filter((job) => !this.#gone.has(job.jobId));
-    this.#live = new Map(there.map((job) => [job.jobId, job]));
+    const stays = (job) => this.#heardAt.get(job.jobId) > askedAt
+      || (last && newestFirst(last, job) < 0 && this.olderSince !== undefined);
+    // What the stream told since may have made it one that does not belong here.
+    const overtaken = (job) => this.#heardAt.get(job.jobId) > askedAt && !before.has(job.jobId);
+    this.#live = new Map(page.items.filter((job) => !overtaken(job)).map((job) => [job.jobId, job]));
     for (const job of before.values()) {
       if (this.#live.has(job.jobId) || stays(job)) this.#put(job);
     }
@@ -126,10 +125,6 @@ export class JobList {
     this.#older.delete(job.jobId);
   }
 
-  #outlives(job) {
-    return this.olderSince !== undefined || this.#isOpen(job.jobId);
-  }
-
   #keepNewest() {
     for (const job of this.newest().slice(PAGE_SIZE)) this.#retire(job);
     for (const job of this.older().slice(OLDER_MAX)) {
@@ -139,7 +134,6 @@ export class JobList {
   }
 
   #retire(job) {
-    if (this.#isOpen(job.jobId)) return;
     this.#live.delete(job.jobId);
     this.#heardAt.delete(job.jobId);
     if (this.olderSince === undefined) this.#next = "";
@@ -154,35 +148,22 @@ export const jobView = {
   mark: (job) => [job.status, job.attempt, job.lost].join(),
   cells: (job) => ({
     number: String(job.jobNumber),
-    name: job.jobName,
+    name: { text: job.jobName || "(no name)", href: linkTo({ domain: job.domain, job: job.jobId }) },
     type: job.input.type,
-    status: job.status.charAt(0) + job.status.slice(1).toLowerCase(),
+    status: statusInWords(job.status),
     tries: tries(job),
     created: { age: job.metadata.createdAt },
     took: took(job),
   }),
-  details: (job) => ({
-    id: job.jobId,
-    node: job.ownerNode ?? "–",
-    priority: String(job.priority ?? "–"),
-    attempt: `${job.attempt ?? 1} of ${job.attempts ?? 1}`,
-    section: String(job.section ?? "–"),
-    unique: job.unique ? `${job.unique.key} while ${job.unique.while}` : "–",
-    created: { at: job.metadata.createdAt },
-    started: job.startedAt ? { at: job.startedAt } : "–",
-    finished: job.finishedAt ? { at: job.finishedAt } : "–",
-    payload: pretty(job.input.payload, "Empty"),
-    result: pretty(job.result, "None yet"),
-    history: pretty(job.history, "Nothing before its present state"),
-  }),
-  /** What can be done to it now. */
-  actions: ({ status }) => {
-    if (status === "STARTED") return ["cancel"];
-    return status === "QUEUED" ? ["cancel", "delete"] : ["requeue", "delete"];
-  },
 };
 
-function took({ status, startedAt, finishedAt, runAt }) {
+/** What can be done to a job now. */
+export function jobActions({ status }) {
+  if (status === "STARTED") return ["cancel"];
+  return status === "QUEUED" ? ["cancel", "delete"] : ["requeue", "delete"];
+}
+
+export function took({ status, startedAt, finishedAt, runAt }) {
   if (status === "QUEUED") return runAt ? { due: runAt } : "–";
   if (!startedAt) return "–";
   if (status === "STARTED") return { from: startedAt };
@@ -196,17 +177,12 @@ function tries({ attempt = 1, lost = 0 }) {
   return parts.join(" · ");
 }
 
-function pretty(document, emptyWords) {
-  const isEmpty = document === undefined || document === null || Object.keys(document).length === 0;
-  return isEmpty ? emptyWords : JSON.stringify(document, null, 2);
-}
-
 function newestFirst(a, b) {
   return b.metadata.createdAt - a.metadata.createdAt || b.jobNumber - a.jobNumber;
 }
 
 /** Whether the document is from before the one that is held. The epoch only rises; clocks of nodes may disagree. */
-function isStale(job, held) {
+export function isStale(job, held) {
   const byEpoch = (job.epoch ?? 0) - (held.epoch ?? 0);
   return byEpoch < 0 || (byEpoch === 0 && job.metadata.updatedAt < held.metadata.updatedAt);
 }

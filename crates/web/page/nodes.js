@@ -1,6 +1,6 @@
 // The nodes: which are known, in which order they stand, and what each cell of a node's row says.
 
-import { request } from "./api.js";
+import { request, statusInWords } from "./api.js";
 
 const LATE_AFTER_MS = 10_000;
 
@@ -54,11 +54,11 @@ export const nodeView = {
   mark: (node) => [node.status, node.wanted, node.version, node.sections?.length].join(),
   cells: (node) => ({
     name: node.name,
-    status: statusWord(node.status),
+    status: statusInWords(node.status),
     wanted: wantedWord(node),
     running: load(node),
     rank: isGone(node) || node.wanted ? "–" : String(node.jobQueueSection),
-    sections: isGone(node) ? "–" : String(node.sections?.length ?? 0),
+    sections: isGone(node) ? "–" : sectionsInWords(node.sections ?? []),
     seen: isGone(node) ? { age: node.lastSeenAt } : { age: node.lastSeenAt, lateAfterMs: LATE_AFTER_MS },
     version: node.version ?? "–",
   }),
@@ -69,6 +69,15 @@ export const nodeView = {
     return node.wanted === "PAUSE" ? ["resume", "drain"] : ["resume"];
   },
 };
+
+/** How many, and which, where they are few enough to be read. */
+function sectionsInWords(sections) {
+  if (sections.length === 0) return "none";
+  const [first, last] = [sections[0], sections.at(-1)];
+  if (sections.length <= 3) return sections.join(", ");
+  const isRow = last - first + 1 === sections.length;
+  return isRow ? `${first}–${last}` : `${sections.length}: ${first}, ${sections[1]} … ${last}`;
+}
 
 function wantedWord({ wanted, status, running = 0 }) {
   if (!wanted || status === "TERMINATED") return "";
@@ -87,8 +96,4 @@ function isGone(node) {
 
 function byName(a, b) {
   return a.name.localeCompare(b.name, undefined, { numeric: true });
-}
-
-function statusWord(status) {
-  return status.charAt(0) + status.slice(1).toLowerCase();
 }

@@ -10,6 +10,7 @@ use rota_engine::fleet::Fleet;
 use rota_engine::logbook::Logbook;
 use rota_engine::meter::board::Board;
 use rota_engine::node::Node;
+use rota_engine::observer::Observer;
 use rota_engine::surroundings::Surroundings;
 use rota_model::user::KeyHash;
 use tokio::time::Instant;
@@ -26,6 +27,7 @@ pub struct App {
     pub fleet: Fleet,
     pub logbook: Logbook,
     pub board: Board,
+    pub observer: Observer,
     pub accounts: Accounts,
     pub sign_in_code: SignInCode,
     /// Ends the streams when the process stops.
@@ -38,8 +40,9 @@ impl App {
     pub fn new(node: &Node, accounts: Accounts, stop: CancellationToken) -> Self {
         let needs = Needs::of(&crate::contract::document());
         let (desk, fleet, logbook) = (Arc::clone(&node.desk), node.fleet.clone(), node.logbook.clone());
-        let board = node.board.clone();
-        Self { desk, fleet, logbook, board, accounts, sign_in_code: SignInCode::default(), stop, needs }
+        let (board, observer) = (node.board.clone(), node.observer.clone());
+        let sign_in_code = SignInCode::default();
+        Self { desk, fleet, logbook, board, observer, accounts, sign_in_code, stop, needs }
     }
 }
 

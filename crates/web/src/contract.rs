@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use crate::access::{SCHEME, SESSION_COOKIE};
 use crate::app::App;
 use crate::routes::{
-    domains, events, job_types, jobs, keys, logs, metrics, nodes, openapi, ping, session, users,
+    domains, events, job_types, jobs, keys, logs, metrics, nodes, observer, openapi, ping, session, users,
 };
 
 /// Every route of the API.
@@ -24,13 +24,16 @@ pub fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(jobs::list, jobs::submit))
         .routes(routes!(jobs::batch::submit_batch))
         .routes(routes!(jobs::changes::delete_matching))
+        .routes(routes!(jobs::looks::counts))
         .routes(routes!(jobs::show, jobs::changes::delete))
         .routes(routes!(jobs::changes::cancel))
         .routes(routes!(jobs::changes::requeue))
+        .routes(routes!(jobs::looks::waiting))
         .routes(routes!(job_types::list))
         .routes(routes!(job_types::show, job_types::set, job_types::delete))
         .routes(routes!(events::of_domain))
         .routes(routes!(events::of_installation))
+        .routes(routes!(observer::show))
         .routes(routes!(logs::of_domain))
         .routes(routes!(logs::of_installation))
         .routes(routes!(metrics::list))

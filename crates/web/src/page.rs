@@ -17,13 +17,20 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Path, kind, content.
-const FILES: [(&str, &str, &str); 6] = [
+const FILES: [(&str, &str, &str); 13] = [
     ("/", HTML, include_str!("../page/index.html")),
     ("/style.css", CSS, include_str!("../page/style.css")),
     ("/app.js", SCRIPT, include_str!("../page/app.js")),
+    ("/address.js", SCRIPT, include_str!("../page/address.js")),
     ("/api.js", SCRIPT, include_str!("../page/api.js")),
+    ("/hub.js", SCRIPT, include_str!("../page/hub.js")),
+    ("/job.js", SCRIPT, include_str!("../page/job.js")),
     ("/jobs.js", SCRIPT, include_str!("../page/jobs.js")),
     ("/nodes.js", SCRIPT, include_str!("../page/nodes.js")),
+    ("/queue.js", SCRIPT, include_str!("../page/queue.js")),
+    ("/rows.js", SCRIPT, include_str!("../page/rows.js")),
+    ("/stream.js", SCRIPT, include_str!("../page/stream.js")),
+    ("/worker.js", SCRIPT, include_str!("../page/worker.js")),
 ];
 
 pub(crate) fn routes() -> Router<Arc<App>> {

@@ -8,6 +8,7 @@ pub mod keys;
 pub mod logs;
 pub mod metrics;
 pub mod nodes;
+pub mod observer;
 pub mod openapi;
 pub mod ping;
 pub mod session;

@@ -25,18 +25,23 @@ async fn listen_as(stage: &Stage, path: &str, key: &str) -> BodyDataStream {
     response.into_body().into_data_stream()
 }
 
+/// The next events, each by its kind and document.
+async fn events(stream: &mut BodyDataStream) -> Vec<(String, Value)> {
+    let chunk = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.expect("an event");
+    let text = String::from_utf8(chunk.expect("the stream goes on").unwrap().to_vec()).unwrap();
+    assert!(text.ends_with("\n\n"), "events come whole: {text}");
+    let event = |text: &str| {
+        let (kind, data) = text.strip_prefix("event: ")?.split_once("\ndata: ")?;
+        Some((kind.to_owned(), serde_json::from_str(data).unwrap()))
+    };
+    text.split("\n\n").filter_map(event).collect()
+}
+
 /// The documents of the next events of a kind, until one satisfies.
 async fn until(stream: &mut BodyDataStream, kind: &str, satisfied: impl Fn(&Value) -> bool) -> Value {
-    let wanted = format!("event: {kind}\n");
     loop {
-        let chunk = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.expect("an event");
-        let text = String::from_utf8(chunk.expect("the stream goes on").unwrap().to_vec()).unwrap();
-        let Some(data) = text.strip_prefix(&wanted).and_then(|rest| rest.trim().strip_prefix("data: "))
-        else {
-            continue;
-        };
-        let document: Value = serde_json::from_str(data).unwrap();
-        if satisfied(&document) {
+        let found = events(stream).await.into_iter().find(|(of, data)| of == kind && satisfied(data));
+        if let Some((_, document)) = found {
             return document;
         }
     }
@@ -98,4 +103,85 @@ async fn a_stream_ends_with_the_key_it_was_opened_with() {
     };
     // One limit for all of it: a stream that goes on says now and then that it is alive.
     tokio::time::timeout(Duration::from_secs(20), to_its_end).await.expect("it ends");
+}
+
+/// What a program sees of the queue in numbers: at once, and whenever they change.
+#[tokio::test]
+async fn a_listener_hears_how_many_jobs_there_are() {
+    let stage = stage().await;
+    let mut stream = listen(&stage, "/api/v1/domains/red/events").await;
+    let none = until(&mut stream, "counts", |_| true).await;
+    assert_eq!(none, json!({"total": 0, "byStatus": {}, "byType": {}}));
+    let later = json!({"jobName": "later", "input": {"type": "noop"}, "runAt": 4_102_444_799_000_i64});
+    stage.post("/api/v1/domains/red/jobs", later).await;
+    stage.post("/api/v1/domains/blue/jobs", json!({"jobName": "b", "input": {"type": "noop"}})).await;
+    let one = until(&mut stream, "counts", |counts| counts["total"] == 1).await;
+    let expected = json!({"total": 1, "byStatus": {"QUEUED": 1}, "byType": {"noop": {"QUEUED": 1}}});
+    assert_eq!(one, expected);
+    assert_eq!(stage.get("/api/v1/domains/red/jobs/counts").await.body, expected);
+    let mut second = listen(&stage, "/api/v1/domains/red/events").await;
+    assert_eq!(until(&mut second, "counts", |_| true).await, expected, "who comes later is told, too");
+}
+
+/// A job that is gone cannot be told of: who listens looks again.
+#[tokio::test]
+async fn a_deleted_job_means_looking_again() {
+    let stage = stage().await;
+    let later = json!({"jobName": "later", "input": {"type": "noop"}, "runAt": 4_102_444_799_000_i64});
+    let job = stage.post("/api/v1/domains/red/jobs", later).await.body;
+    let mut stream = listen(&stage, "/api/v1/domains/red/events").await;
+    until(&mut stream, "counts", |counts| counts["total"] == 1).await;
+    let path = format!("/api/v1/domains/red/jobs/{}", job["jobId"].as_str().unwrap());
+    assert_eq!(stage.call("DELETE", &path, Some(KEY), None).await.status, 204);
+    until(&mut stream, "reload", |_| true).await;
+}
+
+/// One stream carries both for who may see both, so that a browser needs only one.
+#[tokio::test]
+async fn nodes_come_with_a_domain_for_administrators_alone() {
+    let stage = stage().await;
+    let mut stream = listen(&stage, "/api/v1/domains/red/events?nodes=true").await;
+    let (mut nodes, mut counts) = (0, 0);
+    while nodes == 0 || counts == 0 {
+        let heard = events(&mut stream).await;
+        nodes += heard.iter().filter(|(kind, _)| kind == "node").count();
+        counts += heard.iter().filter(|(kind, _)| kind == "counts").count();
+    }
+    assert_eq!(stage.get("/api/v1/observer").await.body["listeners"], 1);
+    drop(stream);
+    assert_eq!(stage.get("/api/v1/observer").await.body["listeners"], 0);
+    let bob = stage.user("bob", "red", rota_model::user::Role::Admin).await;
+    let refused = stage.call("GET", "/api/v1/domains/red/events?nodes=true", Some(&bob), None).await;
+    assert_eq!(refused.status, 403);
+    assert_eq!(stage.call("GET", "/api/v1/observer", Some(&bob), None).await.status, 403);
+}
+
+/// However much happens, a listener hears of it four times a second at most.
+#[tokio::test]
+async fn a_listener_is_told_four_times_a_second_at_most() {
+    let stage = stage().await;
+    let mut stream = listen(&stage, "/api/v1/domains/red/events").await;
+    let job = || json!({"jobName": "j", "input": {"type": "noop"}});
+    let steady = async {
+        loop {
+            stage.post("/api/v1/domains/red/jobs", job()).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let listen = async {
+        until(&mut stream, "job", |_| true).await;
+        let mut told = vec![tokio::time::Instant::now()];
+        while told.len() < 9 {
+            events(&mut stream).await;
+            told.push(tokio::time::Instant::now());
+        }
+        told
+    };
+    let told = tokio::select! {
+        told = listen => told,
+        () = steady => unreachable!(),
+    };
+    // Measured where they are read, which may be a moment after they were told.
+    let least = Duration::from_millis(4 * 250 - 100);
+    assert!(told.windows(5).all(|five| five[4] - five[0] >= least), "{told:?}");
 }

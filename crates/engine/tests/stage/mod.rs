@@ -13,6 +13,7 @@ use rota_engine::handler::{Context, Handler, HandlerError};
 use rota_engine::journal::Journal;
 use rota_engine::logbook::Logbook;
 use rota_engine::node::{Node, NodeOptions};
+use rota_engine::observer::Observer;
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
 use rota_model::domain::Domain;
@@ -48,6 +49,7 @@ pub(crate) struct Running {
     pub(crate) desk: Arc<JobDesk>,
     pub(crate) fleet: Fleet,
     pub(crate) logbook: Logbook,
+    pub(crate) observer: Observer,
     pub(crate) id: NodeId,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -72,7 +74,7 @@ impl Stage {
             id: NodeId::derived(&[name]),
             name: name.to_owned(),
             version: "test".to_owned(),
-            roles: vec![NodeRole::Web, NodeRole::Processor],
+            roles: vec![NodeRole::Web, NodeRole::Processor, NodeRole::Observer],
             capacity: 8,
             controllable: true,
             grace: Duration::from_secs(2),
@@ -113,11 +115,12 @@ impl Stage {
         let id = options.id;
         let node = self.join(store, options).await;
         let (desk, fleet, logbook) = (Arc::clone(&node.desk), node.fleet.clone(), node.logbook.clone());
+        let observer = node.observer.clone();
         let stop = CancellationToken::new();
         let task = tokio::spawn(node.run(stop.clone()));
         // Until it has looked at the queue once.
         sleep(Duration::from_millis(300)).await;
-        Running { desk, fleet, logbook, id, stop, task }
+        Running { desk, fleet, logbook, observer, id, stop, task }
     }
 
     pub(crate) fn jobs(&self) -> Jobs {

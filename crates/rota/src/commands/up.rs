@@ -111,7 +111,7 @@ async fn start(
         name: config.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         capacity: config.capacity,
-        roles: vec![NodeRole::Web, NodeRole::Processor],
+        roles: vec![NodeRole::Web, NodeRole::Processor, NodeRole::Observer],
         controllable: config.node_control,
         grace: config.grace,
         registry: true,

@@ -1,37 +1,50 @@
-//! Changes as they happen, as server-sent events. Changes are gathered for a moment, so that a listener gets the newest
-//! state of each document and no more than four updates a second. Who missed something is told to `reload`.
+//! Changes as they happen, as server-sent events. The observer reads them once for all who listen; here they are only
+//! written out. A listener gets the newest state of each document and no more than four updates a second. Who missed
+//! something is told to `reload`.
 
-use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::response::Sse;
-use axum::response::sse::{Event, KeepAlive};
-use futures::future::{Either, ready};
-use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use futures::{StreamExt as _, stream};
+use rota_engine::observer::{Listener, Moment, Topic};
 use rota_model::domain::Domain;
 use rota_model::user::{Rights, Role};
-use rota_store::hints::{Changes, News};
-use serde::Serialize;
-use tokio::time::{Instant, timeout, timeout_at};
+use serde::Deserialize;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::extract::PathOf;
-use crate::problem::Problem;
+use crate::extract::{PathOf, QueryOf};
+use crate::problem::{Kind, Problem};
 
-const GATHER: Duration = Duration::from_millis(250);
 /// How long a quiet stream goes on before its key is looked at again.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
-/// More changes than this in one moment are not sent one by one.
-const MAX_AT_ONCE: usize = 100;
+/// After so many quiet whiles something is sent: whoever stands between closes streams on which nothing comes.
+const QUIET_AT_MOST: u32 = 3;
 
-/// Changes of the domain's jobs: `job` with the document, or `reload`.
+const LISTENING: &str = ": listening\n\n";
+const STILL_THERE: &str = ":\n\n";
+const RELOAD: &str = "event: reload\ndata: {}\n\n";
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Further {
+    /// Changes of nodes, too, as `node` with the document; for administrators of the installation.
+    #[serde(default)]
+    nodes: bool,
+}
+
+/// Changes of the domain's jobs: `job` with the document, `counts` with the queue in numbers, or `reload` if more changed
+/// than is told.
 #[utoipa::path(get, path = "/api/v1/domains/{domain}/events", tag = "events",
-    security(("api_key" = ["viewer"])), params(("domain" = Domain, Path)),
+    security(("api_key" = ["viewer"])), params(("domain" = Domain, Path), Further),
     responses((status = 200, description = "A stream that does not end", body = String,
             content_type = "text/event-stream"),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
@@ -39,17 +52,17 @@ pub(crate) async fn of_domain(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     PathOf(domain): PathOf<Domain>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let changes = app.desk.changes();
-    let of = domain.clone();
-    let may_see = move |rights: &Rights| rights.role_in(&of) >= Some(Role::Viewer);
-    stream_of(Arc::clone(&app), changes, caller, may_see, move |ids| {
-        let (app, domain) = (Arc::clone(&app), domain.clone());
-        async move {
-            let jobs = app.desk.get_all(&domain, ids).await.ok()?;
-            Some(jobs.iter().map(|job| event("job", job)).collect())
-        }
-    })
+    QueryOf(Further { nodes }): QueryOf<Further>,
+) -> Result<Response, Problem> {
+    if nodes && !caller.rights.installation {
+        return Err(Problem::new(Kind::FORBIDDEN, "nodes are for the administrator of the installation"));
+    }
+    let mut topics = vec![Topic::Queue(domain.clone())];
+    topics.extend(nodes.then_some(Topic::Nodes));
+    let may_see = move |rights: &Rights| {
+        rights.role_in(&domain) >= Some(Role::Viewer) && (rights.installation || !nodes)
+    };
+    Ok(stream_of(app, topics, caller, may_see))
 }
 
 /// Changes of nodes: `node` with the document, or `reload`.
@@ -60,97 +73,73 @@ pub(crate) async fn of_domain(
 pub(crate) async fn of_installation(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let changes = app.fleet.changes();
-    stream_of(
-        Arc::clone(&app),
-        changes,
-        caller,
-        |rights| rights.installation,
-        move |ids| {
-            let app = Arc::clone(&app);
-            async move {
-                let nodes = app.fleet.all().await.ok()?;
-                let changed = nodes.iter().filter(|node| ids.contains(&node.id.to_string()));
-                Some(changed.map(|node| event("node", node)).collect())
-            }
-        },
-    )
+) -> Response {
+    stream_of(app, vec![Topic::Nodes], caller, |rights| rights.installation)
 }
 
-/// What changed, looked up and sent, until the process stops or the caller may no longer see it.
-fn stream_of<F>(
+/// One who listens over HTTP.
+struct Ear<M> {
     app: Arc<App>,
-    changes: Changes,
+    listener: Listener,
+    caller: Caller,
+    may_see: M,
+    quiet: u32,
+}
+
+impl<M: Fn(&Rights) -> bool> Ear<M> {
+    /// What to send next; none once the caller may no longer see it, or nobody tells any more.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let heard = self.listener.next(ASK_AGAIN).await?;
+            if !self.app.accounts.still(&self.caller, &self.may_see).await.unwrap_or(false) {
+                return None;
+            }
+            self.quiet += 1;
+            match heard.as_slice() {
+                [] if self.quiet < QUIET_AT_MOST => continue,
+                [] => self.quiet = 0,
+                [only] => {
+                    self.quiet = 0;
+                    return Some(Bytes::from_owner(only.shown(written)));
+                }
+                several => {
+                    self.quiet = 0;
+                    let texts: Vec<_> = several.iter().map(|moment| moment.shown(written)).collect();
+                    return Some(texts.concat().into());
+                }
+            }
+            return Some(Bytes::from_static(STILL_THERE.as_bytes()));
+        }
+    }
+}
+
+/// What changed, until the process stops or the caller may no longer see it.
+fn stream_of(
+    app: Arc<App>,
+    topics: Vec<Topic>,
     caller: Caller,
     may_see: impl Fn(&Rights) -> bool + Send + Sync + 'static,
-    look_up: impl Fn(Vec<String>) -> F + Send + 'static,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>>
-where
-    F: Future<Output = Option<Vec<Event>>> + Send + 'static,
-{
-    let stop = app.stop.clone();
-    let moments = stream::unfold((changes, may_see), move |(mut changes, may_see)| {
-        let (app, caller) = (Arc::clone(&app), caller.clone());
-        async move {
-            let moment = gather(&mut changes).await?;
-            let permitted = app.accounts.still(&caller, &may_see).await.unwrap_or(false);
-            permitted.then_some((moment, (changes, may_see)))
-        }
-    });
-    let events = moments
-        .then(move |moment| match moment {
-            Moment::Quiet => Either::Left(ready(Vec::new())),
-            Moment::TooMuch => Either::Left(ready(vec![reload()])),
-            Moment::Of(ids) => {
-                Either::Right(look_up(ids).map(|found| found.unwrap_or_else(|| vec![reload()])))
-            }
-        })
-        .flat_map(stream::iter)
-        .map(Ok);
-    let opened = stream::once(async { Ok(Event::default().comment("listening")) });
-    Sse::new(opened.chain(events).take_until(stop.cancelled_owned())).keep_alive(KeepAlive::default())
+) -> Response {
+    let (stop, listener) = (app.stop.clone(), app.observer.listen(topics));
+    let ear = Ear { app, listener, caller, may_see, quiet: 0 };
+    let texts = stream::unfold(ear, |mut ear| async move { Some((ear.next().await?, ear)) });
+    let opened = stream::once(async { Bytes::from_static(LISTENING.as_bytes()) });
+    let texts = opened.chain(texts).take_until(stop.cancelled_owned()).map(Ok::<_, Infallible>);
+    let mut response = Response::new(Body::from_stream(texts));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
 }
 
-/// What happened within a moment.
-enum Moment {
-    Quiet,
-    Of(Vec<String>),
-    /// Too many changed, or hints were lost.
-    TooMuch,
-}
-
-/// What happens next; after a while of quiet, that it is quiet. None if the store is closed.
-async fn gather(changes: &mut Changes) -> Option<Moment> {
-    let mut ids = BTreeSet::new();
-    let Ok(first) = timeout(ASK_AGAIN, changes.next()).await else { return Some(Moment::Quiet) };
-    let mut complete = take(first, &mut ids)?;
-    let end = Instant::now() + GATHER;
-    // The time is looked at each round: where there is always news, waiting for it never times out.
-    while Instant::now() < end {
-        let Ok(news) = timeout_at(end, changes.next()).await else { break };
-        complete &= take(news, &mut ids)?;
+fn written(moment: &Moment) -> String {
+    let mut text = String::new();
+    for said in moment.said() {
+        // JSON as we write it has no line breaks.
+        let _ = write!(text, "event: {}\ndata: {}\n\n", said.kind, said.json);
     }
-    let few = complete && ids.len() <= MAX_AT_ONCE;
-    Some(if few { Moment::Of(ids.into_iter().collect()) } else { Moment::TooMuch })
-}
-
-fn take(news: News, ids: &mut BTreeSet<String>) -> Option<bool> {
-    match news {
-        News::Of(some) if ids.len() <= MAX_AT_ONCE => {
-            ids.extend(some.iter().map(|hint| hint.key.id.clone()));
-            Some(true)
-        }
-        News::Of(_) => Some(true),
-        News::Lost => Some(false),
-        News::Closed => None,
+    if moment.is_incomplete() {
+        text.push_str(RELOAD);
     }
-}
-
-fn event(name: &str, document: &impl Serialize) -> Event {
-    Event::default().event(name).json_data(document).unwrap_or_else(|_| reload())
-}
-
-fn reload() -> Event {
-    Event::default().event("reload").data("{}")
+    text
 }

@@ -2,11 +2,13 @@
 //!
 //! - [`batch`]: many at once
 //! - [`changes`]: cancel, requeue, delete
+//! - [`looks`]: how many there are, and why one waits
 //! - [`filter`]: what a list or a delete is narrowed to
 
 pub mod batch;
 pub mod changes;
 mod filter;
+pub mod looks;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -58,7 +58,7 @@ pub(crate) async fn stage_with(controllable: bool) -> Stage {
         name: "n".to_owned(),
         version: "test".to_owned(),
         capacity: 4,
-        roles: vec![NodeRole::Web, NodeRole::Processor],
+        roles: vec![NodeRole::Web, NodeRole::Processor, NodeRole::Observer],
         controllable,
         grace: Duration::from_millis(300),
         registry: true,
