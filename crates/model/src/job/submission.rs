@@ -36,6 +36,7 @@ pub struct NewJob {
     pub priority: Option<u8>,
     /// Unix milliseconds; at once if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 32_503_679_999_999_i64)]
     pub run_at: Option<UnixMillis>,
     /// How often its handler is tried; what the type says, otherwise 5, if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +51,7 @@ pub struct NewJob {
     pub timeout_ms: Option<u64>,
     /// Unix milliseconds: it ends as ERROR if no node has taken it by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 32_503_679_999_999_i64)]
     pub expires_at: Option<UnixMillis>,
     /// Keeps others like it away: a twin is answered with the job that is there.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_object")]

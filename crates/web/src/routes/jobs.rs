@@ -80,7 +80,7 @@ fn idempotency_key(headers: &HeaderMap, in_body: Option<String>) -> Result<Optio
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wait {
     /// Wait for the job to end, this long at most: `30s`, `500ms`.
-    #[param(example = "30s")]
+    #[param(example = "30s", pattern = "^[0-9]+(ms|s)$")]
     wait: Option<String>,
 }
 

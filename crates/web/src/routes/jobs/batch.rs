@@ -31,7 +31,8 @@ pub const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
 const LARGE_BYTES: usize = 256 * 1024;
 
 /// Jobs to be submitted together, as the contract describes them; how they are read stands in [`cut`].
-#[derive(utoipa::ToSchema)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = NewJobs)]
 #[expect(dead_code, reason = "it stands in the contract alone")]
 pub struct NewJobs {
