@@ -14,7 +14,7 @@ use super::Problem;
 use super::tree::{Dependency, Member, Tree};
 
 /// Each crate and those directly below it.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("rota-model", &[]),
     ("rota-calendar", &["rota-model"]),
     ("rota-store", &["rota-model"]),
@@ -51,6 +51,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
         ],
     ),
     ("rota-bench", &["rota", "rota-testkit"]),
+    ("await-file", &["rota"]),
     ("xtask", &["rota-testkit"]),
 ];
 

@@ -27,12 +27,14 @@ use crate::config::Config;
 pub(crate) use crate::config::UpArgs;
 use crate::exit::{Exit, Failure};
 use crate::first_start::{self, FirstKey};
+use crate::program::OwnTypes;
 use crate::{banner, credentials, output};
 
-pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
+pub(crate) async fn run(args: UpArgs, own_types: OwnTypes) -> Result<(), Failure> {
     log_to_stderr();
     let config = Config::read(args, std::env::vars_os().map(|(name, _)| name))?;
     let surroundings = surroundings()?;
+    let types = job_types(&config, &surroundings, own_types)?;
     let listener = listen(&config).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
     let holder = Holder::take(&config.data, &who(&address, &surroundings))?;
@@ -40,7 +42,7 @@ pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
 
     let stop = CancellationToken::new();
     let address = display_address(address);
-    let started = start(&config, &address, &store, &surroundings, &stop).await?;
+    let started = start(&config, &address, &store, &surroundings, types, &stop).await?;
     let code = started.app.sign_in_code.issue(&surroundings);
     let banner = banner::text(&banner::Facts {
         address: &address,
@@ -98,6 +100,7 @@ async fn start(
     address: &str,
     store: &Arc<dyn Store>,
     surroundings: &Surroundings,
+    types: JobTypes,
     stop: &CancellationToken,
 ) -> Result<Started, Failure> {
     let settings = rota_store::settings::open(Arc::clone(store), surroundings.now().to_date()).await?;
@@ -116,8 +119,6 @@ async fn start(
         grace: config.grace,
         registry: true,
     };
-    let types = job_types(config, surroundings)
-        .map_err(|invalid| Failure::new(Exit::Unreachable, invalid.to_string()))?;
     let node =
         Node::join(Arc::clone(store), &settings, options, Arc::new(types), surroundings.clone()).await?;
     if let Some(first) = &first_key {
@@ -128,7 +129,15 @@ async fn start(
 }
 
 /// What is run here.
-fn job_types(config: &Config, surroundings: &Surroundings) -> Result<JobTypes, Invalid> {
+fn job_types(config: &Config, surroundings: &Surroundings, own: OwnTypes) -> Result<JobTypes, Failure> {
+    let refused = |invalid: Invalid| Failure::refused(invalid.details());
+    let mut types = types_of_rota(config, surroundings).map_err(refused)?;
+    own.add_to(&mut types).map_err(refused)?;
+    Ok(types)
+}
+
+/// Those that come with Rota.
+fn types_of_rota(config: &Config, surroundings: &Surroundings) -> Result<JobTypes, Invalid> {
     let mut types = JobTypes::built_in()?;
     let http = Http::new(config.http.clone(), surroundings.clone());
     types.add("http", &Http::payload_schema(), Arc::new(http))?;
