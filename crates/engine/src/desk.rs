@@ -242,6 +242,11 @@ impl JobDesk {
         Ok(jobs.filter(|job| job.domain == *domain).collect())
     }
 
+    /// Time and chance, and who wants to know of spans.
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
     pub fn changes(&self) -> Changes {
         self.jobs.changes()
     }

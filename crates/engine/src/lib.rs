@@ -9,6 +9,7 @@
 //! - [`handler`], [`handlers`], [`types`], [`schema`]: what a job type does and which payloads it takes
 //! - [`registry`]: the types that domains define for themselves
 //! - [`journal`], [`logbook`]: what nodes and handlers say, and how it is read and followed
+//! - [`traces`]: which work caused which, for whoever wants to know
 //! - [`maintenance`]: what has to be done now and then
 //! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
 //! - [`flaws`]: how an engine can be wrong, for testing the tests
@@ -32,6 +33,7 @@ pub mod processor;
 pub mod registry;
 pub mod schema;
 pub mod surroundings;
+pub mod traces;
 pub mod types;
 mod waiters;
 mod watch;

@@ -1,5 +1,5 @@
 //! Time, chance and life. All three are passed in, so that a run can be repeated: the simulator brings its own. So is whoever
-//! hears what a node says.
+//! hears what a node says, and whoever follows traces.
 //!
 //! A node asks two clocks. What people and documents see is wall time, which may jump. How long something lasts is asked
 //! of a clock that only goes forward, and goes on while the machine sleeps: by it a lease ends.
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::flaws::{Flaw, Flaws};
 use crate::journal::Journal;
+use crate::traces::Traces;
 
 /// Says what time it is.
 pub trait Clock: Send + Sync + 'static {
@@ -39,12 +40,20 @@ pub struct Surroundings {
     gate: Option<Arc<dyn Gate>>,
     flaws: Flaws,
     journal: Journal,
+    traces: Traces,
 }
 
 impl Surroundings {
     pub fn new(clock: Arc<dyn Clock>, seed: [u8; 32]) -> Self {
         let dice = Arc::new(Mutex::new(StdRng::from_seed(seed)));
-        Self { clock, dice, gate: None, flaws: Flaws::NONE, journal: Journal::default() }
+        Self {
+            clock,
+            dice,
+            gate: None,
+            flaws: Flaws::NONE,
+            journal: Journal::default(),
+            traces: Traces::default(),
+        }
     }
 
     /// The same, with every task behind a gate.
@@ -63,6 +72,16 @@ impl Surroundings {
     #[must_use]
     pub fn heard_by(self, journal: Journal) -> Self {
         Self { journal, ..self }
+    }
+
+    /// The same, with somebody who wants to know of spans.
+    #[must_use]
+    pub fn traced_by(self, traces: Traces) -> Self {
+        Self { traces, ..self }
+    }
+
+    pub fn traces(&self) -> &Traces {
+        &self.traces
     }
 
     pub(crate) fn journal(&self) -> &Journal {
