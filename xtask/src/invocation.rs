@@ -16,14 +16,17 @@ pub(crate) fn root() -> PathBuf {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Invocation {
-    program: &'static str,
+    program: String,
     args: Vec<String>,
     env: Vec<(&'static str, &'static str)>,
 }
 
 impl Invocation {
-    pub(crate) fn new<A: Into<String>>(program: &'static str, args: impl IntoIterator<Item = A>) -> Self {
-        Self { program, args: Vec::new(), env: Vec::new() }.args(args)
+    pub(crate) fn new<A: Into<String>>(
+        program: impl Into<String>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        Self { program: program.into(), args: Vec::new(), env: Vec::new() }.args(args)
     }
 
     pub(crate) fn cargo<A: Into<String>>(args: impl IntoIterator<Item = A>) -> Self {
@@ -90,7 +93,7 @@ impl Invocation {
     /// Cargo tells its children which cargo it is, so that a chosen toolchain (`cargo +beta xtask test`) is kept.
     fn executable(&self) -> OsString {
         let outer_cargo = if self.program == "cargo" { env::var_os("CARGO") } else { None };
-        outer_cargo.unwrap_or_else(|| self.program.into())
+        outer_cargo.unwrap_or_else(|| self.program.clone().into())
     }
 }
 
@@ -99,7 +102,7 @@ impl fmt::Display for Invocation {
         for (name, value) in &self.env {
             write!(f, "{name}={} ", quoted(value))?;
         }
-        f.write_str(self.program)?;
+        f.write_str(&self.program)?;
         self.args.iter().try_for_each(|arg| write!(f, " {}", quoted(arg)))
     }
 }

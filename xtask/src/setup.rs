@@ -1,4 +1,10 @@
 //! What the tests need beside a toolchain that compiles: installed where that is possible, named where it is not.
+//!
+//! - [`apt`]: what Debian has
+//! - [`python`]: what PyPI has
+
+mod apt;
+pub(crate) mod python;
 
 use crate::invocation::Invocation;
 
@@ -30,19 +36,16 @@ pub(crate) fn run() -> bool {
     // Each is tried, so that a person hears of everything that is missing at once.
     let components = COMPONENTS.iter().filter(|component| !provide(component)).count();
     let programs = PROGRAMS.iter().filter(|program| !install(program)).count();
-    components + programs == 0
+    python::provide() && components + programs == 0
 }
 
 fn install(program: &Program) -> bool {
     let Program { name, debian_package } = program;
-    if Invocation::new(name, ["--version"]).works() {
+    if Invocation::new(*name, ["--version"]).works() {
         println!("{name} is there");
         return true;
     }
-    let install = ["install", "--yes", "--no-install-recommends", debian_package];
-    let installed = Invocation::new("apt-get", ["--version"]).works()
-        && Invocation::new("apt-get", ["update"]).run()
-        && Invocation::new("apt-get", install).run();
+    let installed = apt::install(&[debian_package]);
     if !installed {
         eprintln!(
             "{name} is missing and could not be installed: install it (on Debian, as root: {debian_package})"

@@ -245,6 +245,11 @@ impl JobDesk {
         self.jobs.list(domain, filter, limit, after).await
     }
 
+    /// Time and chance, and who wants to know of spans.
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
     /// How many jobs this node runs now.
     pub fn running(&self) -> usize {
         self.processor.running()

@@ -8,6 +8,7 @@ use rota_model::domain::Domain;
 use rota_model::ids::JobId;
 use rota_model::log::Level;
 use rota_model::time::UnixMillis;
+use rota_model::trace::TraceParent;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,8 @@ pub struct Context {
     pub epoch: u64,
     /// Which attempt this is, from 1.
     pub attempt: u32,
+    /// Where the attempt stands in a trace, for what it calls; none if nobody said.
+    pub traceparent: Option<TraceParent>,
     /// When the attempt is over, whether the handler is done or not; none if it may take as long as it needs.
     pub deadline: Option<Instant>,
     /// Ends when the job is no longer wanted from this handler. One that does not stop by itself is stopped.

@@ -11,6 +11,7 @@
 //! - [`journal`], [`logbook`]: what nodes and handlers say, and how it is read and followed
 //! - [`observer`]: follows nodes and queues for all who look at them
 //! - [`meter`]: what nodes measure, and how it is stored
+//! - [`traces`]: which work caused which, for whoever wants to know
 //! - [`maintenance`], [`retention`]: what has to be done now and then, and what is kept no longer
 //! - [`surroundings`]: time, chance and life, passed in, so that a run can be repeated
 //! - [`flaws`]: how an engine can be wrong, for testing the tests
@@ -37,6 +38,7 @@ pub mod registry;
 mod retention;
 pub mod schema;
 pub mod surroundings;
+pub mod traces;
 pub mod types;
 mod waiters;
 mod watch;

@@ -11,6 +11,7 @@
 //! - [`run`]: one job, from its claim to its settling
 //! - [`said`]: what a handler says meanwhile
 //! - [`settle`]: writing what came of it
+//! - [`spans`]: each attempt as traces know it
 //! - [`telling`]: what of all this is worth a line in the log
 //! - [`recovery`]: jobs whose holder is gone, and those that are ours no more
 
@@ -24,6 +25,7 @@ mod run;
 mod said;
 mod seat;
 mod settle;
+mod spans;
 mod telling;
 mod turns;
 

@@ -1,5 +1,5 @@
 //! Time, chance and life. All three are passed in, so that a run can be repeated: the simulator brings its own. So is whoever
-//! hears what a node says, and measures what it does.
+//! hears what a node says, measures what it does, and follows traces.
 //!
 //! A node asks two clocks. What people and documents see is wall time, which may jump. How long something lasts is asked
 //! of a clock that only goes forward, and goes on while the machine sleeps: by it a lease ends.
@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use crate::flaws::{Flaw, Flaws};
 use crate::journal::Journal;
 use crate::meter::Meter;
+use crate::traces::Traces;
 
 /// Says what time it is.
 pub trait Clock: Send + Sync + 'static {
@@ -41,13 +42,21 @@ pub struct Surroundings {
     flaws: Flaws,
     journal: Journal,
     meter: Meter,
+    traces: Traces,
 }
 
 impl Surroundings {
     pub fn new(clock: Arc<dyn Clock>, seed: [u8; 32]) -> Self {
         let dice = Arc::new(Mutex::new(StdRng::from_seed(seed)));
-        let (journal, meter) = (Journal::default(), Meter::default());
-        Self { clock, dice, gate: None, flaws: Flaws::NONE, journal, meter }
+        Self {
+            clock,
+            dice,
+            gate: None,
+            flaws: Flaws::NONE,
+            journal: Journal::default(),
+            meter: Meter::default(),
+            traces: Traces::default(),
+        }
     }
 
     /// The same, with every task behind a gate.
@@ -77,6 +86,16 @@ impl Surroundings {
     /// What is done here is counted and timed by it; by a meter that is off, if none was given.
     pub fn meter(&self) -> &Meter {
         &self.meter
+    }
+
+    /// The same, with somebody who wants to know of spans.
+    #[must_use]
+    pub fn traced_by(self, traces: Traces) -> Self {
+        Self { traces, ..self }
+    }
+
+    pub fn traces(&self) -> &Traces {
+        &self.traces
     }
 
     pub(crate) fn journal(&self) -> &Journal {

@@ -42,6 +42,11 @@ impl Invalid {
     pub fn one(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self(vec![FieldError { pointer: pointer.into(), detail: detail.into() }])
     }
+
+    /// What is wrong, for whoever knows where.
+    pub fn details(&self) -> String {
+        self.0.iter().map(|error| error.detail.as_str()).collect::<Vec<_>>().join("; ")
+    }
 }
 
 impl fmt::Display for Invalid {

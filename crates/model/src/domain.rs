@@ -44,11 +44,12 @@ impl FromStr for Domain {
     }
 }
 
+/// Whoever reads it out of a document knows where it stands there.
 impl TryFrom<String> for Domain {
-    type Error = Invalid;
+    type Error = String;
 
-    fn try_from(name: String) -> Result<Self, Invalid> {
-        name.parse()
+    fn try_from(name: String) -> Result<Self, String> {
+        name.parse().map_err(|invalid: Invalid| invalid.details())
     }
 }
 

@@ -6,7 +6,7 @@
 //! - [`json_text`], [`secret`]: what comes in, and what must not go out
 //! - [`domain`], [`user`]: tenants, people and programs
 //! - [`job`], [`node`]: the queue and the fleet of seeds 003 and 004
-//! - [`job_type`], [`log`], [`metric`]: what jobs are expected to be, and what was seen of them
+//! - [`job_type`], [`log`], [`metric`], [`trace`]: what jobs are expected to be, and what was seen of them
 //! - [`timer`], [`execution`], [`progress`], [`messaging_key`]: the timers of seed 000 and their ledger
 //! - [`placement`]: the services, nodes and assignments of seed 002
 //! - [`backup`]: the backups of seed 001
@@ -37,6 +37,7 @@ pub mod secret;
 pub mod settings;
 pub mod time;
 pub mod timer;
+pub mod trace;
 pub mod transition;
 pub mod unique_key;
 pub mod user;

@@ -31,7 +31,8 @@ pub const MAX_DOMAINS: usize = 1_000;
 /// `<provider>:<subject>`, so that one person may come from several providers without being mistaken for another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = String, example = "local:admin")]
+#[schema(value_type = String, example = "local:alice", min_length = 3, max_length = 200,
+    pattern = "^[a-z0-9-]+:[^/ \\u0000-\\u001f\\u007f-\\u009f]+$")]
 pub struct UserId(String);
 
 impl UserId {
@@ -63,11 +64,12 @@ impl FromStr for UserId {
     }
 }
 
+/// Whoever reads it out of a document knows where it stands there.
 impl TryFrom<String> for UserId {
-    type Error = Invalid;
+    type Error = String;
 
-    fn try_from(id: String) -> Result<Self, Invalid> {
-        id.parse()
+    fn try_from(id: String) -> Result<Self, String> {
+        id.parse().map_err(|invalid: Invalid| invalid.details())
     }
 }
 

@@ -19,6 +19,7 @@ use rota_model::time::UnixMillis;
 use crate::cli::{Cli, Command, Everywhere};
 use crate::exit::Failure;
 use crate::output::Printer;
+use crate::program::OwnTypes;
 use crate::{clock, connection};
 
 /// What the flags that stand everywhere come to.
@@ -48,9 +49,9 @@ impl Context {
     }
 }
 
-pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
+pub(crate) async fn run(cli: Cli, own_types: OwnTypes) -> Result<(), Failure> {
     if let Command::Up(args) = cli.command {
-        return up::run(args).await;
+        return up::run(args, own_types).await;
     }
     let context = Context::new(cli.everywhere)?;
     match cli.command {

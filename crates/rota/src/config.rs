@@ -13,6 +13,7 @@ use rota_handlers::exec::ExecSettings;
 use rota_handlers::http::HttpSettings;
 use rota_model::log::Level;
 use rota_store_sqlite::durability::Durability;
+use rota_traces::{Endpoint, NoEndpoint};
 use serde::Deserialize;
 
 use crate::arguments;
@@ -28,7 +29,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const MAX_GRACE: Duration = Duration::from_secs(60 * 60);
 /// What is lost with the power must stay little, and a disk cannot be asked more often than it answers.
 const WITHIN: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "data",
     "listen",
     "name",
@@ -39,11 +40,12 @@ const KEYS: [&str; 10] = [
     "log_level",
     "http",
     "exec",
+    "traces",
 ];
 /// Keys that are tables, with the keys of those.
-const TABLES: [(&str, &[&str]); 2] = [("http", &HTTP_KEYS), ("exec", &EXEC_KEYS)];
+const TABLES: [(&str, &[&str]); 3] = [("http", &HTTP_KEYS), ("exec", &EXEC_KEYS), ("traces", &["endpoint"])];
 /// What the environment may say to any command of this program.
-const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 15] = [
     "ROTA_CONFIG",
     "ROTA_DATA",
     "ROTA_LISTEN",
@@ -53,6 +55,7 @@ const VARIABLES: [&str; 14] = [
     "ROTA_GRACE",
     "ROTA_DURABILITY",
     "ROTA_LOG_LEVEL",
+    "ROTA_TRACES_ENDPOINT",
     "ROTA_BOOTSTRAP_KEY",
     "ROTA_URL",
     "ROTA_API_KEY",
@@ -87,6 +90,9 @@ pub(crate) struct UpArgs {
     /// Least level of the lines that are kept: debug, info, warn or error [default: info]
     #[arg(long, value_name = "LEVEL", env = "ROTA_LOG_LEVEL")]
     pub(crate) log_level: Option<String>,
+    /// Collector that spans are sent to, by OTLP over HTTP [default: none, and nothing is traced]
+    #[arg(long, value_name = "URL", env = "ROTA_TRACES_ENDPOINT")]
+    pub(crate) traces_endpoint: Option<String>,
     /// File with these settings [default: rota.toml, if it is there]
     #[arg(long, value_name = "FILE", env = "ROTA_CONFIG")]
     pub(crate) config: Option<PathBuf>,
@@ -125,6 +131,8 @@ pub(crate) struct Config {
     pub(crate) log_level: Level,
     pub(crate) http: HttpSettings,
     pub(crate) exec: ExecSettings,
+    /// Where spans are sent, if anywhere.
+    pub(crate) traces: Option<Endpoint>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -141,6 +149,13 @@ struct File {
     http: HttpTable,
     #[serde(default)]
     exec: ExecTable,
+    #[serde(default)]
+    traces: TracesTable,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct TracesTable {
+    endpoint: Option<String>,
 }
 
 impl Config {
@@ -166,6 +181,7 @@ impl Config {
             log_level: args.log_level.or(file.log_level).map_or(Ok(Level::Info), |text| level(&text))?,
             http: file.http.settings().map_err(refused)?,
             exec: file.exec.settings().map_err(refused)?,
+            traces: endpoint(args.traces_endpoint.or(file.traces.endpoint))?,
         };
         config.check()?;
         Ok(config)
@@ -197,6 +213,13 @@ fn durability(text: &str) -> Result<Durability, Failure> {
     span.map(Durability::Within).ok_or_else(|| {
         refused(format!("durability must be disk, or a span from 1ms to 10s such as 50ms; it is '{text}'"))
     })
+}
+
+/// An empty one switches off what the file says.
+fn endpoint(text: Option<String>) -> Result<Option<Endpoint>, Failure> {
+    let text = text.filter(|text| !text.is_empty());
+    let parsed = text.map(|text| text.parse()).transpose();
+    parsed.map_err(|error: NoEndpoint| refused(format!("traces.endpoint: {error}")))
 }
 
 fn level(text: &str) -> Result<Level, Failure> {

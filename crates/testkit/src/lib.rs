@@ -5,6 +5,7 @@
 //! - [`simulation`]: the real engine in a world where things go wrong
 //! - [`surroundings`]: a clock that the test moves, and chance that repeats itself
 //! - [`process`]: the real program as a child process
+//! - [`receiver`]: a real HTTP server that hands over what it was sent
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,5 +17,6 @@
 pub mod contract;
 pub mod faults;
 pub mod process;
+pub mod receiver;
 pub mod simulation;
 pub mod surroundings;

@@ -241,3 +241,22 @@ async fn nothing_that_is_asked_makes_the_service_fail() {
     }
     must_live_and_hold(&stage, 0).await;
 }
+
+/// A fault is told where it is, once, in words that need no other.
+#[tokio::test]
+async fn a_fault_is_named_by_its_place_alone() {
+    let stage = stage().await;
+    let spelled = "must have 1 to 63 lower case letters, digits or '-' and begin with a letter or digit";
+    let next = "must be the `next` of the page before";
+    let user = |id: &str, domain: &str| json!({"id": id, "domains": {domain: "viewer"}});
+    for (answer, pointer, detail) in [
+        (stage.post("/api/v1/users", user("local:a", "No")).await, "/domains/No", spelled),
+        (stage.post("/api/v1/users", user("ab", "red")).await, "/id", "must have 3 to 200 characters"),
+        (stage.get(&format!("{JOBS}?cursor=")).await, "/cursor", next),
+        (stage.get("/api/v1/users?cursor=x").await, "/cursor", next),
+    ] {
+        assert_eq!((answer.status.as_u16(), &answer.body["errors"][0]["pointer"]), (422, &json!(pointer)));
+        let told = answer.body["errors"][0]["detail"].as_str().unwrap();
+        assert!(told.starts_with(detail) && !told.contains("/id") && !told.contains("/domain"), "{told}");
+    }
+}

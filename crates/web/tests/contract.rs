@@ -1,5 +1,7 @@
 //! What is promised to callers. The OpenAPI document is a golden file: a change of the contract shows in the review. `cargo xtask bless` writes it.
 
+use rota_model::time::UnixMillis;
+use rota_model::user::UserId;
 use rota_web::problem::Kind;
 
 #[test]
@@ -35,4 +37,31 @@ fn every_route_has_a_name_of_its_own() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count, "{names:?}");
+}
+
+/// What a caller may send is said as it is taken: no more, no less.
+#[test]
+fn the_contract_says_what_is_taken() {
+    let contract = serde_json::to_value(rota_web::contract::document()).unwrap();
+    let schemas = &contract["components"]["schemas"];
+    assert_eq!(schemas["NewJobs"]["additionalProperties"], false);
+    assert_eq!(schemas["JobsToDelete"]["properties"]["section"]["maximum"], u32::MAX);
+    assert_eq!(schemas["NewJob"]["properties"]["runAt"]["maximum"], UnixMillis::MAX.0);
+    let pattern = regex::Regex::new(schemas["UserId"]["pattern"].as_str().unwrap()).unwrap();
+    for id in ["local:alice", "google:1093", "a:é", "a:b:c"] {
+        assert!(pattern.is_match(id) && id.parse::<UserId>().is_ok(), "{id}");
+    }
+    for id in ["alice", ":alice", "local:", "Local:a", "local:a b", "local:a/b", "local:a\u{7}"] {
+        assert!(!pattern.is_match(id) && id.parse::<UserId>().is_err(), "{id}");
+    }
+}
+
+/// A stream is described by its events.
+#[test]
+fn streams_are_described_by_their_events() {
+    let contract = serde_json::to_value(rota_web::contract::document()).unwrap();
+    for path in ["/api/v1/events", "/api/v1/logs", "/api/v1/domains/{domain}/events"] {
+        let content = &contract["paths"][path]["get"]["responses"]["200"]["content"]["text/event-stream"];
+        assert_eq!(content["schema"]["$ref"], "#/components/schemas/StreamEvent", "{path}");
+    }
 }

@@ -14,7 +14,7 @@ use super::Problem;
 use super::tree::{Dependency, Member, Tree};
 
 /// Each crate and those directly below it.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("rota-model", &[]),
     ("rota-calendar", &["rota-model"]),
     ("rota-store", &["rota-model"]),
@@ -23,6 +23,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("rota-store-opensearch", &["rota-store"]),
     ("rota-engine", &["rota-store", "rota-calendar"]),
     ("rota-handlers", &["rota-engine"]),
+    ("rota-traces", &["rota-engine"]),
     ("rota-placement", &["rota-engine"]),
     ("rota-backup", &["rota-engine"]),
     ("rota-worker-protocol", &["rota-model"]),
@@ -34,6 +35,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "rota-web",
             "rota-client",
             "rota-handlers",
+            "rota-traces",
             "rota-store-sqlite",
             "rota-store-postgres",
             "rota-store-opensearch",
@@ -51,6 +53,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
         ],
     ),
     ("rota-bench", &["rota", "rota-testkit"]),
+    ("await-file", &["rota"]),
     ("xtask", &["rota-testkit"]),
 ];
 

@@ -47,7 +47,7 @@ impl File {
 
     /// Whether the project's own crates hold it, not its documents or its settings.
     pub(super) fn is_in_a_crate(&self) -> bool {
-        ["crates/", "xtask/", "bench/"].iter().any(|folder| self.path.starts_with(folder))
+        ["crates/", "examples/", "xtask/", "bench/"].iter().any(|folder| self.path.starts_with(folder))
     }
 
     /// Whether a folder of one of these names is on the way to it.

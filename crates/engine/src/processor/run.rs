@@ -148,7 +148,7 @@ impl Processor {
         if let Some(why) = brake.why() {
             return Outcome::Stopped(why);
         }
-        let (handler, context, said) = {
+        let (handler, context, said, attempt) = {
             let job = &job.lock().await.document;
             let said = Arc::new(Said::new(job, self.journal().clone()));
             let now = self.surroundings.now();
@@ -159,7 +159,8 @@ impl Processor {
                 return Outcome::Stopped(Stop::Release);
             };
             self.surroundings.meter().record(Latency::QueueWait, now.since(job.run_at));
-            (handler, self.context(job, brake, &said), said)
+            let (attempt, traceparent) = self.trace(job);
+            (handler, Context { traceparent, ..self.context(job, brake, &said) }, said, attempt)
         };
         let deadline = context.deadline;
         self.journal().tell_of(&said.about, Level::Debug, "its handler begins", None);
@@ -172,6 +173,9 @@ impl Processor {
         };
         self.surroundings.meter().end(Latency::RunTime, began);
         said.close();
+        if let Some(attempt) = attempt {
+            self.end_trace(attempt, &outcome);
+        }
         outcome
     }
 
@@ -218,6 +222,7 @@ impl Processor {
             payload: job.input.payload.clone(),
             epoch: job.epoch,
             attempt: job.attempt,
+            traceparent: None,
             deadline: limit.and_then(|limit| Instant::now().checked_add(limit)),
             cancelled: brake.told.clone(),
             reports: Arc::clone(said) as Arc<dyn Reports>,
@@ -276,7 +281,7 @@ impl Processor {
 }
 
 /// Why a result cannot be kept by every store, if it cannot.
-fn fault_of(result: &Map<String, Value>) -> Option<String> {
+pub(super) fn fault_of(result: &Map<String, Value>) -> Option<String> {
     let mut check = Checker::new();
     for (name, value) in result {
         check.line(name, name, 1..=MAX_NAME_CHARS);

@@ -50,7 +50,9 @@ impl Group {
     pub(super) fn start(&self, order: &Order, job: &Context) -> Result<Child, HandlerError> {
         let mut program = Command::new(&order.program);
         program.args(&order.args).env_clear();
-        program.env("PATH", PATH).env("LANG", LANG).envs(order.env.iter().map(|(name, value)| (name, value)));
+        program.env("PATH", PATH).env("LANG", LANG);
+        program.envs(job.traceparent.map(|place| ("TRACEPARENT", place.to_string())));
+        program.envs(order.env.iter().map(|(name, value)| (name, value)));
         program.env("ROTA_JOB_ID", job.job_id.to_string());
         program.env("ROTA_EPOCH", job.epoch.to_string()).env("ROTA_ATTEMPT", job.attempt.to_string());
         program.process_group(self.id.as_raw_pid());

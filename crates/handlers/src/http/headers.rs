@@ -24,6 +24,8 @@ const OF_THE_CONNECTION: [&str; 13] = [
     "upgrade",
 ];
 const OF_ROTA: [&str; 2] = ["idempotency-key", "user-agent"];
+/// Where the call stands in a trace; a job may give another.
+pub(super) const TRACEPARENT: &str = "traceparent";
 const PREFIX_OF_ROTA: &str = "rota-";
 const USER_AGENT: &str = concat!("rota/", env!("CARGO_PKG_VERSION"));
 
@@ -63,6 +65,7 @@ pub(super) fn of_rota(job: &Context, secret: Option<&Secret>, body: &[u8], now: 
         ("rota-job-epoch", Some(job.epoch.to_string())),
         ("rota-attempt", Some(job.attempt.to_string())),
         ("rota-signature", secret.and_then(|secret| secret.sign(now, job.job_id, job.epoch, body))),
+        (TRACEPARENT, job.traceparent.map(|place| place.to_string())),
         ("idempotency-key", Some(id.clone())),
         ("rota-job-id", Some(id)),
     ];

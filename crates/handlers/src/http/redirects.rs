@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::http::CallError;
 use crate::http::exchange::{Answer, Ask, Exchanger};
-use crate::http::headers::{for_a_stranger, of_rota};
+use crate::http::headers::{TRACEPARENT, for_a_stranger, of_rota};
 use crate::http::payload::{Call, callable, shown};
 use crate::http::settings::HttpSettings;
 
@@ -24,8 +24,11 @@ pub(super) async fn follow(
     let mut call = call.clone();
     let mut among_friends = true;
     for hop in 0..=settings.follow_redirects {
-        let rota = of_rota(job, settings.signing_secret.as_ref(), &call.body, now());
+        let mut rota = of_rota(job, settings.signing_secret.as_ref(), &call.body, now());
         let mut headers = call.headers.clone();
+        if headers.contains_key(TRACEPARENT) {
+            rota.remove(TRACEPARENT);
+        }
         headers.extend(rota);
         if !among_friends {
             for_a_stranger(&mut headers);

@@ -212,6 +212,7 @@ pub(crate) fn job(payload: Value) -> Context {
         payload,
         epoch: 3,
         attempt: 2,
+        traceparent: None,
         deadline: None,
         cancelled: CancellationToken::new(),
         reports: Arc::new(Heard::default()),

@@ -14,6 +14,7 @@ use crate::job_type::{JobDefaults, MAX_ATTEMPTS, MAX_TIMEOUT_MS};
 use crate::metadata::Metadata;
 use crate::object_only::{object_only, optional_object};
 use crate::time::UnixMillis;
+use crate::trace::TraceParent;
 
 pub const DEFAULT_PRIORITY: u8 = 5;
 pub const MAX_PRIORITY: u8 = 9;
@@ -36,6 +37,7 @@ pub struct NewJob {
     pub priority: Option<u8>,
     /// Unix milliseconds; at once if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 32_503_679_999_999_i64)]
     pub run_at: Option<UnixMillis>,
     /// How often its handler is tried; what the type says, otherwise 5, if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +52,7 @@ pub struct NewJob {
     pub timeout_ms: Option<u64>,
     /// Unix milliseconds: it ends as ERROR if no node has taken it by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 32_503_679_999_999_i64)]
     pub expires_at: Option<UnixMillis>,
     /// Keeps others like it away: a twin is answered with the job that is there.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_object")]
@@ -67,7 +70,13 @@ pub struct NewJob {
     /// Kept for a later version: refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_key: Option<String>,
+    /// W3C trace context of the submitter: where the job stands in a trace. What the header `traceparent` is for all jobs of a
+    /// request, this is for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(
+        example = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        pattern = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"
+    )]
     pub traceparent: Option<String>,
     /// The caller's name for this submission: the same name with the same job finds the job that was made first. What
     /// the header `Idempotency-Key` is for a single submission, this is for each job of a batch.
@@ -146,12 +155,9 @@ impl NewJob {
                 check.refuse(pointer, "is kept for a later version, and would do nothing: leave it out");
             }
         }
-        for (pointer, key) in
-            [("/traceparent", &self.traceparent), ("/idempotencyKey", &self.idempotency_key)]
-        {
-            if let Some(key) = key {
-                check.line(pointer, key, 1..=MAX_KEY_CHARS);
-            }
+        check.optional_line("/idempotencyKey", self.idempotency_key.as_deref(), 1..=MAX_KEY_CHARS);
+        if let Some(Err(fault)) = self.traceparent.as_ref().map(|text| text.parse::<TraceParent>()) {
+            check.refuse("/traceparent", fault.to_string());
         }
         check.finish()
     }
@@ -179,9 +185,9 @@ impl NewJob {
     }
 
     /// A fingerprint of the submission. A repeat under the same idempotency key has the same one; another submission
-    /// under that key is told apart by it.
+    /// under that key is told apart by it. A repeat has a place of its own in its trace.
     pub fn digest(&self) -> String {
-        let unnamed = Self { idempotency_key: None, ..self.clone() };
+        let unnamed = Self { idempotency_key: None, traceparent: None, ..self.clone() };
         let text = serde_json::to_value(unnamed).map(sorted).unwrap_or_default().to_string();
         hex_sha256(&text)
     }

@@ -11,10 +11,12 @@ use rota_engine::types::JobTypes;
 use rota_handlers::exec::Exec;
 use rota_handlers::http::Http;
 use rota_model::check::Invalid;
+use rota_model::ids::NodeId;
 use rota_model::node::NodeRole;
 use rota_store::{Store, StoreError};
 use rota_store_sqlite::SqliteStore;
 use rota_store_sqlite::holder::{Holder, HolderError};
+use rota_traces::{Exporter, Service};
 use rota_web::accounts::Accounts;
 use rota_web::app::App;
 use tokio::net::TcpListener;
@@ -27,12 +29,14 @@ use crate::config::Config;
 pub(crate) use crate::config::UpArgs;
 use crate::exit::{Exit, Failure};
 use crate::first_start::{self, FirstKey};
+use crate::program::OwnTypes;
 use crate::{banner, credentials, output};
 
-pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
+pub(crate) async fn run(args: UpArgs, own_types: OwnTypes) -> Result<(), Failure> {
     log_to_stderr();
     let config = Config::read(args, std::env::vars_os().map(|(name, _)| name))?;
     let surroundings = surroundings()?;
+    let types = job_types(&config, &surroundings, own_types)?;
     let listener = listen(&config).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
     let holder = Holder::take(&config.data, &who(&address, &surroundings))?;
@@ -40,7 +44,7 @@ pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
 
     let stop = CancellationToken::new();
     let address = display_address(address);
-    let started = start(&config, &address, &store, &surroundings, &stop).await?;
+    let started = start(&config, &address, &store, &surroundings, types, &stop).await?;
     let code = started.app.sign_in_code.issue(&surroundings);
     let banner = banner::text(&banner::Facts {
         address: &address,
@@ -68,6 +72,9 @@ pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
     end_at_the_second_signal();
     say_what_is_waited_for(desk.running());
     let in_time = tokio::time::timeout(config.grace + STOP, parts.wait()).await.is_ok();
+    if let Some(exporter) = started.exporter {
+        exporter.finish(LAST_SPANS).await;
+    }
     if told && in_time {
         return Ok(());
     }
@@ -76,6 +83,9 @@ pub(crate) async fn run(args: UpArgs) -> Result<(), Failure> {
 
 /// How long everything together may take to stop, once running jobs had their time to finish.
 const STOP: Duration = Duration::from_secs(2);
+
+/// How long sending the last spans may take then.
+const LAST_SPANS: Duration = Duration::from_secs(1);
 
 fn say_what_is_waited_for(running: usize) {
     let jobs = match running {
@@ -91,6 +101,7 @@ struct Started {
     app: Arc<App>,
     first_key: Option<FirstKey>,
     kept: Kept,
+    exporter: Option<Exporter>,
 }
 
 async fn start(
@@ -98,6 +109,7 @@ async fn start(
     address: &str,
     store: &Arc<dyn Store>,
     surroundings: &Surroundings,
+    types: JobTypes,
     stop: &CancellationToken,
 ) -> Result<Started, Failure> {
     let settings = rota_store::settings::open(Arc::clone(store), surroundings.now().to_date()).await?;
@@ -105,7 +117,10 @@ async fn start(
     let first_key = first_start::key(&settings, &accounts, surroundings).await?;
     let kept = keep_key(address, first_key.as_ref());
     let id = first_start::node_id(&config.data, surroundings)?;
-    let surroundings = &surroundings.clone().heard_by(Journal::new(id, config.log_level, surroundings));
+    let exporter = exporter(config, id)?;
+    let traces = exporter.as_ref().map(Exporter::traces).unwrap_or_default();
+    let journal = Journal::new(id, config.log_level, surroundings);
+    let surroundings = &surroundings.clone().heard_by(journal).traced_by(traces);
     let options = NodeOptions {
         id,
         name: config.name.clone(),
@@ -116,19 +131,34 @@ async fn start(
         grace: config.grace,
         registry: true,
     };
-    let types = job_types(config, surroundings)
-        .map_err(|invalid| Failure::new(Exit::Unreachable, invalid.to_string()))?;
     let node =
         Node::join(Arc::clone(store), &settings, options, Arc::new(types), surroundings.clone()).await?;
     if let Some(first) = &first_key {
         first_start::run(store, &accounts, &node.desk, first).await?;
     }
     let app = App::new(&node, accounts, stop.clone());
-    Ok(Started { node, app: Arc::new(app), first_key, kept })
+    Ok(Started { node, app: Arc::new(app), first_key, kept, exporter })
+}
+
+/// Whoever sends spans on, if a collector is named.
+fn exporter(config: &Config, id: NodeId) -> Result<Option<Exporter>, Failure> {
+    let Some(endpoint) = config.traces.clone() else { return Ok(None) };
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let service = Service { instance: id.to_string(), node: config.name.clone(), version };
+    let started = Exporter::start(endpoint, &service);
+    started.map(Some).map_err(|error| Failure::refused(error.to_string()))
 }
 
 /// What is run here.
-fn job_types(config: &Config, surroundings: &Surroundings) -> Result<JobTypes, Invalid> {
+fn job_types(config: &Config, surroundings: &Surroundings, own: OwnTypes) -> Result<JobTypes, Failure> {
+    let refused = |invalid: Invalid| Failure::refused(invalid.details());
+    let mut types = types_of_rota(config, surroundings).map_err(refused)?;
+    own.add_to(&mut types).map_err(refused)?;
+    Ok(types)
+}
+
+/// Those that come with Rota.
+fn types_of_rota(config: &Config, surroundings: &Surroundings) -> Result<JobTypes, Invalid> {
     let mut types = JobTypes::built_in()?;
     let http = Http::new(config.http.clone(), surroundings.clone());
     types.add("http", &Http::payload_schema(), Arc::new(http))?;

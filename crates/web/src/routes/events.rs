@@ -32,6 +32,20 @@ const LISTENING: &str = ": listening\n\n";
 const STILL_THERE: &str = ":\n\n";
 const RELOAD: &str = "event: reload\ndata: {}\n\n";
 
+/// One event; a stream is one after the other, and does not end by itself.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "it stands in the contract alone")]
+pub(crate) struct StreamEvent {
+    /// What it is about.
+    #[schema(example = "job")]
+    event: String,
+    /// Where to go on after an interruption, where that is possible.
+    id: Option<String>,
+    /// A document, as JSON text.
+    #[schema(content_media_type = "application/json")]
+    data: String,
+}
+
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -45,7 +59,7 @@ pub(crate) struct Further {
 /// than is told.
 #[utoipa::path(get, path = "/api/v1/domains/{domain}/events", tag = "events",
     security(("api_key" = ["viewer"])), params(("domain" = Domain, Path), Further),
-    responses((status = 200, description = "A stream that does not end", body = String,
+    responses((status = 200, description = "A stream that does not end", body = StreamEvent,
             content_type = "text/event-stream"),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn of_domain(
@@ -67,7 +81,7 @@ pub(crate) async fn of_domain(
 
 /// Changes of nodes: `node` with the document, or `reload`.
 #[utoipa::path(get, path = "/api/v1/events", tag = "events", security(("api_key" = ["installation"])),
-    responses((status = 200, description = "A stream that does not end", body = String,
+    responses((status = 200, description = "A stream that does not end", body = StreamEvent,
             content_type = "text/event-stream"),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn of_installation(

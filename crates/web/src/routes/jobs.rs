@@ -4,11 +4,13 @@
 //! - [`changes`]: cancel, requeue, delete
 //! - [`looks`]: how many there are, and why one waits
 //! - [`filter`]: what a list or a delete is narrowed to
+//! - [`trace`]: a submission as traces know it
 
 pub mod batch;
 pub mod changes;
 mod filter;
 pub mod looks;
+mod trace;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +33,7 @@ use crate::problem::{Kind, Problem};
 use crate::routes::etag;
 use crate::routes::list::{self, List};
 use filter::JobsQuery;
+use trace::Tracked;
 
 /// The longest a single call waits; who wants to wait longer asks again.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -43,7 +46,9 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
     params(("domain" = Domain, Path),
         ("Idempotency-Key" = Option<String>, Header,
             description = "The same key with the same body gives the job that was made first; \
-                `idempotencyKey` in the body is the same")),
+                `idempotencyKey` in the body is the same"),
+        ("traceparent" = Option<String>, Header,
+            description = "W3C trace context; what is none is ignored. `traceparent` in the body goes before it")),
     request_body = NewJob,
     responses((status = 201, description = "The job is on disk", body = Job),
         (status = 200, description = "A twin: the job that holds the unique key", body = Job),
@@ -57,10 +62,16 @@ pub(crate) async fn submit(
     JsonBody(mut submission): JsonBody<NewJob>,
 ) -> Result<impl IntoResponse, Problem> {
     submission.idempotency_key = idempotency_key(&headers, submission.idempotency_key)?;
-    let (status, job) = match app.desk.submit(&domain, submission).await? {
-        Submitted::New(job) | Submitted::Again(job) => (StatusCode::CREATED, job),
-        Submitted::Twin(job) => (StatusCode::OK, job),
+    let tracked = Tracked::begin(&app.desk, &headers, submission.traceparent.as_deref());
+    tracked.place(&mut submission);
+    let answer = match app.desk.submit(&domain, submission).await {
+        Ok(Submitted::New(job) | Submitted::Again(job)) => Ok((StatusCode::CREATED, job)),
+        Ok(Submitted::Twin(job)) => Ok((StatusCode::OK, job)),
+        Err(error) => Err(Problem::from(error)),
     };
+    let told = answer.as_ref().map(|(status, _)| status.as_u16());
+    tracked.end(&app.desk, "submit a job", &domain, 1, told);
+    let (status, job) = answer?;
     let place = format!("/api/v1/domains/{domain}/jobs/{}", job.document.job_id);
     Ok((status, etag::of(job.version), [(header::LOCATION, place)], Json(job.document)))
 }
@@ -82,7 +93,7 @@ fn idempotency_key(headers: &HeaderMap, in_body: Option<String>) -> Result<Optio
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wait {
     /// Wait for the job to end, this long at most: `30s`, `500ms`.
-    #[param(example = "30s")]
+    #[param(example = "30s", pattern = "^[0-9]+(ms|s)$")]
     wait: Option<String>,
 }
 

@@ -41,7 +41,7 @@ impl PageQuery {
         limit(self.limit)
     }
 
-    pub(crate) fn cursor(&self) -> Result<Option<Cursor>, StoreError> {
+    pub(crate) fn cursor(&self) -> Result<Option<Cursor>, Invalid> {
         cursor(self.cursor.as_deref())
     }
 }
@@ -53,8 +53,9 @@ pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Invalid> {
     check.finish().map(|()| limit)
 }
 
-pub(crate) fn cursor(text: Option<&str>) -> Result<Option<Cursor>, StoreError> {
-    text.map(Cursor::parse).transpose()
+pub(crate) fn cursor(text: Option<&str>) -> Result<Option<Cursor>, Invalid> {
+    let refused = |_: StoreError| Invalid::one("/cursor", "must be the `next` of the page before");
+    text.map(Cursor::parse).transpose().map_err(refused)
 }
 
 /// Words to search for.

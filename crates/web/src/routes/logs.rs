@@ -20,6 +20,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{PathOf, QueryOf};
 use crate::problem::Problem;
+use crate::routes::events::StreamEvent;
 use crate::routes::list::{self, List};
 use filter::LogsQuery;
 
@@ -32,7 +33,7 @@ use filter::LogsQuery;
         ("Last-Event-ID" = Option<String>, Header, description = "With `follow`: go on behind this line")),
     responses((status = 200, description = "A page of lines; with `follow` a stream of events `log`, each with a line and \
             its `logId` as the id of the event, which does not end",
-            content((List<LogLine> = "application/json"), (String = "text/event-stream"))),
+            content((List<LogLine> = "application/json"), (StreamEvent = "text/event-stream"))),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn of_domain(
     State(app): State<Arc<App>>,
@@ -52,7 +53,7 @@ pub(crate) async fn of_domain(
         ("Last-Event-ID" = Option<String>, Header, description = "With `follow`: go on behind this line")),
     responses((status = 200, description = "A page of lines; with `follow` a stream of events `log`, each with a line and \
             its `logId` as the id of the event, which does not end",
-            content((List<LogLine> = "application/json"), (String = "text/event-stream"))),
+            content((List<LogLine> = "application/json"), (StreamEvent = "text/event-stream"))),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn of_installation(
     State(app): State<Arc<App>>,

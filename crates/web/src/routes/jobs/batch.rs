@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use rota_engine::desk::MAX_BATCH;
 use rota_model::check::{Checker, Invalid, MAX_BODY_BYTES};
 use rota_model::domain::Domain;
@@ -23,6 +23,7 @@ use serde_json::value::RawValue;
 use crate::app::App;
 use crate::extract::{JsonText, PathOf, decode};
 use crate::problem::{Kind, Problem};
+use crate::routes::jobs::trace::Tracked;
 
 /// The size of a batch; each of its jobs may have as much as a job that comes alone.
 pub const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
@@ -31,7 +32,8 @@ pub const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
 const LARGE_BYTES: usize = 256 * 1024;
 
 /// Jobs to be submitted together, as the contract describes them; how they are read stands in [`cut`].
-#[derive(utoipa::ToSchema)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = NewJobs)]
 #[expect(dead_code, reason = "it stands in the contract alone")]
 pub struct NewJobs {
@@ -71,7 +73,9 @@ pub enum BatchItem {
 /// They may have 16 MiB together and 1 MiB each. Those that are accepted are on disk when the answer comes.
 #[utoipa::path(post, path = "/api/v1/domains/{domain}/jobs/batch", tag = "jobs",
     security(("api_key" = ["operator"])),
-    params(("domain" = Domain, Path)),
+    params(("domain" = Domain, Path),
+        ("traceparent" = Option<String>, Header,
+            description = "W3C trace context of the jobs that have none; what is none is ignored")),
     request_body = NewJobs,
     responses((status = 200, description = "What became of each, in the order given", body = BatchAnswer),
         (status = "default", description = "Refused as a whole, or the store took none of them", body = Problem,
@@ -92,11 +96,13 @@ pub(crate) async fn submit_batch(
     } else {
         read_all(&text)?
     };
+    let tracked = Tracked::begin(&app.desk, &headers, None);
     let mut refused = Vec::with_capacity(read.len());
     let mut jobs = Vec::with_capacity(read.len());
     for job in read {
         refused.push(match job {
-            Ok(job) => {
+            Ok(mut job) => {
+                tracked.place(&mut job);
                 jobs.push(job);
                 None
             }
@@ -114,7 +120,10 @@ pub(crate) async fn submit_batch(
         }),
     });
     let items: Vec<BatchItem> = items.collect();
-    must_have_reached_the_store(&items)?;
+    let reached = must_have_reached_the_store(&items);
+    let told = reached.as_ref().map(|()| StatusCode::OK.as_u16());
+    tracked.end(&app.desk, "submit a batch", &domain, items.len(), told);
+    reached?;
     Ok(Json(BatchAnswer { items }))
 }
 

@@ -19,6 +19,7 @@ pub(crate) struct JobsQuery {
     #[param(rename = "type")]
     kind: Option<String>,
     name: Option<String>,
+    #[param(value_type = Option<u64>, maximum = 4_294_967_295_u32)]
     section: Option<u32>,
     /// Words that stand in the job's name or error, all of them, in any case; `word*` is a beginning. A job may be
     /// found by its words about a second later than it changed.
@@ -57,6 +58,7 @@ pub(crate) struct JobsToDelete {
     #[serde(rename = "type")]
     kind: Option<String>,
     name: Option<String>,
+    #[schema(value_type = Option<u64>, maximum = 4_294_967_295_u32)]
     section: Option<u32>,
     /// Words that stand in the job's name or error, all of them, in any case; `word*` is a beginning. A job may be
     /// found by its words about a second later than it changed.
