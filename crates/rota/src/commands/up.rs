@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rota_engine::journal::Journal;
+use rota_engine::meter::Meter;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
@@ -105,7 +106,8 @@ async fn start(
     let first_key = first_start::key(&settings, &accounts, surroundings).await?;
     let kept = keep_key(address, first_key.as_ref());
     let id = first_start::node_id(&config.data, surroundings)?;
-    let surroundings = &surroundings.clone().heard_by(Journal::new(id, config.log_level, surroundings));
+    let measured = surroundings.clone().measured_by(Meter::keeping(config.keep_metrics));
+    let surroundings = &measured.clone().heard_by(Journal::new(id, config.log_level, &measured));
     let options = NodeOptions {
         id,
         name: config.name.clone(),
