@@ -3,12 +3,16 @@
 //! - [`stage`]: a node on the embedded store, in this process
 //! - [`http`]: the real program in a process of its own, the clients beside it on the same machine
 //! - [`latency`]: the time from submit to handler start, measured where both ends read one clock
+//! - [`observed`]: what it costs that logs and metrics are kept
 //! - [`sharing`]: a single job beside a great many of another domain
+//! - [`clearing`]: how long submissions wait while old jobs go
 //! - [`idle`]: what a node costs that has nothing to do
 
+mod clearing;
 mod http;
 mod idle;
 mod latency;
+mod observed;
 mod sharing;
 mod stage;
 
@@ -63,9 +67,13 @@ pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
         measurements.extend(beside(crowd, &alone, "an empty store"));
     }
     measurements.splice(0..0, alone);
+    measurements.extend(observed::run(options).await);
     measurements.extend(http::run(options).await);
     if options.crowd > 0 && options.wants(sharing::CASE) {
         measurements.extend(sharing::run(options.crowd, options.samples).await);
+    }
+    if options.crowd > 0 && options.wants(clearing::CASE) {
+        measurements.extend(clearing::run(options.crowd / 10).await);
     }
     if options.wants("idle") {
         measurements.extend(idle::run().await);

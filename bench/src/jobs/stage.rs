@@ -8,14 +8,16 @@ use rota_engine::desk::JobDesk;
 use rota_engine::fleet::Fleet;
 use rota_engine::handler::{Context, Handler, HandlerError};
 use rota_engine::journal::Journal;
+use rota_engine::meter::Meter;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::types::JobTypes;
-use rota_model::domain::Domain;
+use rota_model::domain::{Domain, DomainDocument, DomainSettings};
 use rota_model::ids::{JobId, NodeId};
 use rota_model::job::submission::Place;
 use rota_model::job::{Job, JobStatus};
 use rota_model::log::Level;
 use rota_model::node::NodeRole;
+use rota_store::domains::Domains;
 use rota_store::jobs::Jobs;
 use rota_store::{Store, settings};
 use rota_store_sqlite::SqliteStore;
@@ -42,6 +44,7 @@ pub(super) struct Stage {
     fleet: Fleet,
     id: NodeId,
     pub(super) jobs: Jobs,
+    domains: Domains,
     _folder: tempfile::TempDir,
 }
 
@@ -56,13 +59,25 @@ impl Handler for Stamp {
     }
 }
 
+/// Whether logs and metrics are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Watched {
+    /// As `rota up` has it.
+    Yes,
+    No,
+}
+
 impl Stage {
     pub(super) async fn new(durability: Durability, crowd: usize) -> Self {
+        Self::watched(durability, crowd, Watched::Yes).await
+    }
+
+    pub(super) async fn watched(durability: Durability, crowd: usize, watched: Watched) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let holder = Holder::take(folder.path(), "a bench").unwrap();
         let store = SqliteStore::open_with(folder.path(), holder, durability).unwrap();
         let store: Arc<dyn Store> = Arc::new(store);
-        let jobs = Jobs::new(Arc::clone(&store));
+        let (jobs, domains) = (Jobs::new(Arc::clone(&store)), Domains::new(Arc::clone(&store)));
         finished(&jobs, crowd).await;
         let surroundings = surroundings();
         let settings = settings::open(Arc::clone(&store), surroundings.now().to_date()).await.unwrap();
@@ -71,9 +86,14 @@ impl Stage {
         types.add("stamp", &json!({}), Arc::new(Stamp(stamp))).unwrap();
         let options = options();
         let id = options.id;
-        // As `rota up` has it.
-        let heard = surroundings.clone().heard_by(Journal::new(id, Level::Info, &surroundings));
-        let joined = Node::join(Arc::clone(&store), &settings, options, Arc::new(types), heard).await;
+        let observed = match watched {
+            Watched::Yes => {
+                let measured = surroundings.clone().measured_by(Meter::new());
+                measured.clone().heard_by(Journal::new(id, Level::Info, &measured))
+            }
+            Watched::No => surroundings.clone(),
+        };
+        let joined = Node::join(Arc::clone(&store), &settings, options, Arc::new(types), observed).await;
         let node = joined.unwrap();
         let accounts = Accounts::new(&store, surroundings);
         accounts.bootstrap(KEY).await.unwrap();
@@ -83,7 +103,13 @@ impl Stage {
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(rota_web::server::serve(listener, Arc::new(app)));
         tokio::spawn(node.run(CancellationToken::new()));
-        Self { desk, address, started: Mutex::new(started), fleet, id, jobs, _folder: folder }
+        Self { desk, address, started: Mutex::new(started), fleet, id, jobs, domains, _folder: folder }
+    }
+
+    /// Makes a domain with these settings.
+    pub(super) async fn make_domain(&self, domain: &Domain, settings: DomainSettings) {
+        let document = DomainDocument::new(domain.clone(), BEGINNING.to_date(), settings);
+        self.domains.create(document).await.unwrap();
     }
 
     /// How many jobs have ended well.

@@ -10,6 +10,7 @@ use rota_model::check::{Invalid, MAX_BODY_BYTES};
 use rota_model::domain::Domain;
 use rota_model::job::{JobStatus, Scope};
 use rota_model::json_text;
+use rota_model::keep::Keep;
 use rota_model::log::Level;
 use rota_model::time::UnixMillis;
 use rota_model::user::{Role, UserId};
@@ -88,6 +89,11 @@ impl Since {
             }
         }
     }
+}
+
+/// How long something is kept.
+pub(crate) fn keep(text: &str) -> Result<Keep, String> {
+    text.parse().map_err(details)
 }
 
 /// A span such as `60s`, `1h 30m` or `30d`.

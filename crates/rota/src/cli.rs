@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use rota_model::domain::Domain;
 
 use crate::arguments;
-use crate::commands::{domain, job, job_type, key, log, node, session, store, up, user};
+use crate::commands::{domain, job, job_type, key, log, metric, node, session, store, up, user};
 use crate::output::Format;
 
 const AFTER_HELP: &str = "\
@@ -60,6 +60,9 @@ pub(crate) enum Command {
     /// Read what nodes and handlers said, and listen to them
     #[command(subcommand)]
     Log(log::LogCommand),
+    /// Read what nodes measured
+    #[command(subcommand)]
+    Metric(metric::MetricCommand),
     /// Look at the nodes of the installation, and pause or drain them
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -163,6 +166,11 @@ mod tests {
             "rota log list --installation --job 018f0000-0000-7000-8000-000000000001",
             "rota log tail --before 1000",
             "rota log tail --since 10m --limit 5",
+            "rota metric list --since yesterday",
+            "rota metric list --all --limit 5",
+            "rota domain set",
+            "rota domain set default --keep-jobs 30",
+            "rota domain set default --keep-logs 5m",
             "rota node pause",
             "rota node drain n --timeout 5s",
             "rota user set local:alice",

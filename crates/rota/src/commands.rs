@@ -5,6 +5,7 @@ pub(crate) mod job;
 pub(crate) mod job_type;
 pub(crate) mod key;
 pub(crate) mod log;
+pub(crate) mod metric;
 pub(crate) mod node;
 pub(crate) mod session;
 pub(crate) mod store;
@@ -59,6 +60,7 @@ pub(crate) async fn run(cli: Cli, own_types: OwnTypes) -> Result<(), Failure> {
         Command::Job(command) => job::run(&context, command).await,
         Command::Type(command) => job_type::run(&context, command).await,
         Command::Log(command) => log::run(&context, command).await,
+        Command::Metric(command) => metric::run(&context, command).await,
         Command::Node(command) => node::run(&context, &command).await,
         Command::Domain(command) => domain::run(&context, command).await,
         Command::User(command) => user::run(&context, command).await,

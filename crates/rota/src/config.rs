@@ -9,8 +9,10 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rota_engine::meter::KEPT;
 use rota_handlers::exec::ExecSettings;
 use rota_handlers::http::HttpSettings;
+use rota_model::keep::Keep;
 use rota_model::log::Level;
 use rota_store_sqlite::durability::Durability;
 use rota_traces::{Endpoint, NoEndpoint};
@@ -29,7 +31,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const MAX_GRACE: Duration = Duration::from_secs(60 * 60);
 /// What is lost with the power must stay little, and a disk cannot be asked more often than it answers.
 const WITHIN: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "data",
     "listen",
     "name",
@@ -38,6 +40,7 @@ const KEYS: [&str; 11] = [
     "grace",
     "durability",
     "log_level",
+    "keep_metrics",
     "http",
     "exec",
     "traces",
@@ -45,7 +48,7 @@ const KEYS: [&str; 11] = [
 /// Keys that are tables, with the keys of those.
 const TABLES: [(&str, &[&str]); 3] = [("http", &HTTP_KEYS), ("exec", &EXEC_KEYS), ("traces", &["endpoint"])];
 /// What the environment may say to any command of this program.
-const VARIABLES: [&str; 15] = [
+const VARIABLES: [&str; 16] = [
     "ROTA_CONFIG",
     "ROTA_DATA",
     "ROTA_LISTEN",
@@ -56,6 +59,7 @@ const VARIABLES: [&str; 15] = [
     "ROTA_DURABILITY",
     "ROTA_LOG_LEVEL",
     "ROTA_TRACES_ENDPOINT",
+    "ROTA_KEEP_METRICS",
     "ROTA_BOOTSTRAP_KEY",
     "ROTA_URL",
     "ROTA_API_KEY",
@@ -93,6 +97,9 @@ pub(crate) struct UpArgs {
     /// Collector that spans are sent to, by OTLP over HTTP [default: none, and nothing is traced]
     #[arg(long, value_name = "URL", env = "ROTA_TRACES_ENDPOINT")]
     pub(crate) traces_endpoint: Option<String>,
+    /// How long metrics are kept: hours or days such as 7d, or forever [default: 7d]
+    #[arg(long, value_name = "SPAN|forever", env = "ROTA_KEEP_METRICS")]
+    pub(crate) keep_metrics: Option<String>,
     /// File with these settings [default: rota.toml, if it is there]
     #[arg(long, value_name = "FILE", env = "ROTA_CONFIG")]
     pub(crate) config: Option<PathBuf>,
@@ -129,6 +136,7 @@ pub(crate) struct Config {
     pub(crate) grace: Duration,
     pub(crate) durability: Durability,
     pub(crate) log_level: Level,
+    pub(crate) keep_metrics: Keep,
     pub(crate) http: HttpSettings,
     pub(crate) exec: ExecSettings,
     /// Where spans are sent, if anywhere.
@@ -145,6 +153,7 @@ struct File {
     grace: Option<String>,
     durability: Option<String>,
     log_level: Option<String>,
+    keep_metrics: Option<String>,
     #[serde(default)]
     http: HttpTable,
     #[serde(default)]
@@ -179,6 +188,7 @@ impl Config {
                 .or(file.durability)
                 .map_or(Ok(Durability::OnDisk), |text| durability(&text))?,
             log_level: args.log_level.or(file.log_level).map_or(Ok(Level::Info), |text| level(&text))?,
+            keep_metrics: args.keep_metrics.or(file.keep_metrics).map_or(Ok(KEPT), |text| keep(&text))?,
             http: file.http.settings().map_err(refused)?,
             exec: file.exec.settings().map_err(refused)?,
             traces: endpoint(args.traces_endpoint.or(file.traces.endpoint))?,
@@ -226,6 +236,11 @@ fn level(text: &str) -> Result<Level, Failure> {
     let refused =
         |_| refused(format!("log_level must be one of debug, info, warn and error; it is '{text}'"));
     arguments::named_level(text).map_err(refused)
+}
+
+fn keep(text: &str) -> Result<Keep, Failure> {
+    let refused = |why| refused(format!("keep_metrics {why}; it is '{text}'"));
+    arguments::keep(text).map_err(refused)
 }
 
 fn read_file(named: Option<&Path>) -> Result<File, Failure> {
@@ -345,6 +360,11 @@ mod tests {
         assert_eq!((config.node_control, config.grace), (false, Duration::ZERO));
         assert_eq!(config.durability, Durability::Within(Duration::from_millis(50)));
         assert_eq!(config.log_level, Level::Warn);
+        assert_eq!(config.keep_metrics.to_string(), "7d");
+        for (text, good) in [("12h", true), ("forever", true), ("7", false), ("5m", false), ("0d", false)] {
+            let args = UpArgs { keep_metrics: Some(text.to_owned()), ..UpArgs::default() };
+            assert_eq!(read(args).is_ok(), good, "{text}");
+        }
         for text in ["", "5", "2h", "long"] {
             assert!(read(UpArgs { grace: Some(text.to_owned()), ..UpArgs::default() }).is_err(), "{text}");
         }

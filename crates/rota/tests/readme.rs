@@ -12,6 +12,7 @@ const README: &str = include_str!("../../../README.md");
 const JOBS_AND_NODES: &str = include_str!("../../../docs/guides/jobs-and-nodes.md");
 const HANDLERS: &str = include_str!("../../../docs/guides/handlers.md");
 const JOB_TYPES: &str = include_str!("../../../docs/guides/job-types.md");
+const OPERATING: &str = include_str!("../../../docs/guides/operating.md");
 const LOGS: &str = include_str!("../../../docs/guides/logs.md");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rota");
 
@@ -180,4 +181,31 @@ fn every_command_of_the_guide_to_job_types_works() {
     ] {
         assert!(said.contains(expected), "{expected} is missing in:\n{said}");
     }
+}
+
+#[test]
+fn every_command_of_the_guide_to_operating_works() {
+    let home = Home::new(PROGRAM);
+    lay_out(home.path());
+    fs::write(home.path().join("rota.toml"), blocks(OPERATING, "toml").join("\n")).unwrap();
+    let rota = home.up();
+    let mut script = blocks(OPERATING, "sh");
+    assert!(script.len() >= 5, "{script:?}");
+    script.insert(0, "PATH=\"$PWD/target/release:$PATH\"\nrota job submit noop --wait".to_owned());
+    let said = run(&home, &rota, &script);
+    for expected in [
+        "pong",
+        "worker-1",
+        "rota_jobs_processed_total{outcome=\"successful\"} ",
+        "rota_jobs{status=\"SUCCESSFUL\"} ",
+        "BUCKET",
+        "\"bucketStart\":\"",
+        "\"storeWriteLatency\"",
+        "\"keep_logs\": \"forever\"",
+        "\"keep_logs\": \"7d\"",
+    ] {
+        assert!(said.contains(expected), "{expected} is missing in:\n{said}");
+    }
+    let key = fs::metadata(home.path().join("prometheus.key")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o777, 0o600);
 }

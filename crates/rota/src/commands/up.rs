@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rota_engine::journal::Journal;
+use rota_engine::meter::Meter;
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
@@ -119,8 +120,10 @@ async fn start(
     let id = first_start::node_id(&config.data, surroundings)?;
     let exporter = exporter(config, id)?;
     let traces = exporter.as_ref().map(Exporter::traces).unwrap_or_default();
-    let journal = Journal::new(id, config.log_level, surroundings);
-    let surroundings = &surroundings.clone().heard_by(journal).traced_by(traces);
+    let meter = Meter::keeping(config.keep_metrics);
+    let surroundings = surroundings.clone().measured_by(meter).traced_by(traces);
+    let journal = Journal::new(id, config.log_level, &surroundings);
+    let surroundings = &surroundings.heard_by(journal);
     let options = NodeOptions {
         id,
         name: config.name.clone(),
