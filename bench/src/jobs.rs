@@ -4,11 +4,13 @@
 //! - [`http`]: the real program in a process of its own, the clients beside it on the same machine
 //! - [`latency`]: the time from submit to handler start, measured where both ends read one clock
 //! - [`sharing`]: a single job beside a great many of another domain
+//! - [`listeners`]: what those cost who only listen
 //! - [`idle`]: what a node costs that has nothing to do
 
 mod http;
 mod idle;
 mod latency;
+mod listeners;
 mod sharing;
 mod stage;
 
@@ -39,6 +41,9 @@ pub(crate) struct Options {
     /// Finished jobs in the store for the cases beside a crowd; 0 leaves them out
     #[arg(long, default_value_t = 1_000_000)]
     crowd: usize,
+    /// Streams of events that are open beside submissions; 0 leaves the case out
+    #[arg(long, default_value_t = 2_000)]
+    listeners: usize,
     /// Only cases whose name holds this
     #[arg(long, default_value = "")]
     only: String,
@@ -66,6 +71,9 @@ pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
     measurements.extend(http::run(options).await);
     if options.crowd > 0 && options.wants(sharing::CASE) {
         measurements.extend(sharing::run(options.crowd, options.samples).await);
+    }
+    if options.listeners > 0 && options.wants(listeners::CASE) {
+        measurements.extend(listeners::run(options).await);
     }
     if options.wants("idle") {
         measurements.extend(idle::run().await);
