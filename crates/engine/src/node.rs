@@ -79,7 +79,6 @@ pub struct Node {
     watching: Watching,
     logs: Logs,
     registry: Arc<TypeRegistry>,
-    observes: bool,
 }
 
 /// What the tasks of a node share.
@@ -161,8 +160,8 @@ impl Node {
         tell_of_taken(&surroundings, taken);
         let fleet = Fleet::new(nodes.clone(), surroundings.clone(), options.id);
         let logbook = Logbook::new(Arc::clone(&store), surroundings.clone());
-        let observer = Observer::new(&store, surroundings.clone());
         let observes = options.roles.contains(&NodeRole::Observer);
+        let observer = Observer::new(&store, surroundings.clone(), observes);
         let logs = Logs::new(Arc::clone(&store));
         let maintenance = Maintenance::new(store, surroundings.clone(), options.id);
         let watching = Watching::new(options.id, settings.sections, surroundings.clone());
@@ -183,24 +182,12 @@ impl Node {
             beats: AtomicU64::new(0),
         };
         let (desk, life) = (Arc::new(desk), Arc::new(life));
-        Ok(Self {
-            desk,
-            fleet,
-            logbook,
-            observer,
-            membership,
-            life,
-            maintenance,
-            watching,
-            logs,
-            registry,
-            observes,
-        })
+        Ok(Self { desk, fleet, logbook, observer, membership, life, maintenance, watching, logs, registry })
     }
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { membership, life, maintenance, watching, logs, registry, observer, observes, .. } = self;
+        let Self { membership, life, maintenance, watching, logs, registry, observer, .. } = self;
         let over = CancellationToken::new();
         let scribe = Scribe::begin(&life.surroundings, logs);
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
@@ -214,7 +201,7 @@ impl Node {
         if registry.is_open() {
             parts.push(spawn(Box::pin(registry.listen())));
         }
-        if observes {
+        if observer.is_on() {
             parts.push(spawn(Box::pin(observer.run())));
         }
         let mut beats =

@@ -31,7 +31,7 @@ fn draw(counts: &JobCounts) -> Table {
         .collect();
     rows.push(row(text("all"), &|status| counts.by_status.get(&status).copied().unwrap_or(0)));
     let names = ["type", "queued", "started", "successful", "failed", "error", "total"];
-    table::table(names, rows.into_iter())
+    table::table(names, rows)
 }
 
 #[cfg(test)]
