@@ -6,12 +6,14 @@
 //! - [`observed`]: what it costs that logs and metrics are kept
 //! - [`sharing`]: a single job beside a great many of another domain
 //! - [`clearing`]: how long submissions wait while old jobs go
+//! - [`listeners`]: what those cost who only listen
 //! - [`idle`]: what a node costs that has nothing to do
 
 mod clearing;
 mod http;
 mod idle;
 mod latency;
+mod listeners;
 mod observed;
 mod sharing;
 mod stage;
@@ -43,6 +45,9 @@ pub(crate) struct Options {
     /// Finished jobs in the store for the cases beside a crowd; 0 leaves them out
     #[arg(long, default_value_t = 1_000_000)]
     crowd: usize,
+    /// Streams of events that are open beside submissions; 0 leaves the case out
+    #[arg(long, default_value_t = 2_000)]
+    listeners: usize,
     /// Only cases whose name holds this
     #[arg(long, default_value = "")]
     only: String,
@@ -74,6 +79,9 @@ pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
     }
     if options.crowd > 0 && options.wants(clearing::CASE) {
         measurements.extend(clearing::run(options.crowd / 10).await);
+    }
+    if options.listeners > 0 && options.wants(listeners::CASE) {
+        measurements.extend(listeners::run(options).await);
     }
     if options.wants("idle") {
         measurements.extend(idle::run().await);

@@ -27,9 +27,13 @@ struct Program {
     debian_package: &'static str,
 }
 
-/// The commands of the README are run by a test, in a shell.
-const PROGRAMS: [Program; 2] =
-    [Program { name: "bash", debian_package: "bash" }, Program { name: "curl", debian_package: "curl" }];
+/// The commands of the README are run by a test, in a shell; the page is looked at in a browser.
+const PROGRAMS: [Program; 4] = [
+    Program { name: "bash", debian_package: "bash" },
+    Program { name: "curl", debian_package: "curl" },
+    Program { name: "chromium", debian_package: "chromium" },
+    Program { name: "chromedriver", debian_package: "chromium-driver" },
+];
 
 /// Says whether everything is there in the end.
 pub(crate) fn run() -> bool {

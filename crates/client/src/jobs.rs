@@ -2,9 +2,11 @@
 //!
 //! - [`batch`]: many at once
 //! - [`changes`]: cancel, requeue, delete
+//! - [`looks`]: how many there are, and why one waits
 
 pub mod batch;
 pub mod changes;
+pub mod looks;
 
 use std::time::Duration;
 

@@ -85,7 +85,6 @@ pub struct Node {
     metrics: Metrics,
     id: NodeId,
     registry: Arc<TypeRegistry>,
-    observes: bool,
 }
 
 /// What the tasks of a node share.
@@ -177,8 +176,8 @@ impl Node {
             version: options.version.clone(),
             began: surroundings.now(),
         };
-        let observer = Observer::new(&store, surroundings.clone());
         let observes = options.roles.contains(&NodeRole::Observer);
+        let observer = Observer::new(&store, surroundings.clone(), observes);
         let maintenance = Maintenance::new(store, surroundings.clone(), options.id);
         let watching = Watching::new(options.id, settings.sections, surroundings.clone());
         let life = Life {
@@ -213,25 +212,13 @@ impl Node {
             metrics,
             id,
             registry,
-            observes,
         })
     }
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(self, stop: CancellationToken) {
-        let Self {
-            membership,
-            life,
-            maintenance,
-            watching,
-            logs,
-            metrics,
-            id,
-            registry,
-            observer,
-            observes,
-            ..
-        } = self;
+        let Self { membership, life, maintenance, watching, logs, metrics, id, registry, observer, .. } =
+            self;
         let over = CancellationToken::new();
         let scribe = Scribe::begin(&life.surroundings, logs, metrics, id);
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
@@ -245,7 +232,7 @@ impl Node {
         if registry.is_open() {
             parts.push(spawn(Box::pin(registry.listen())));
         }
-        if observes {
+        if observer.is_on() {
             parts.push(spawn(Box::pin(observer.run())));
         }
         let mut beats =

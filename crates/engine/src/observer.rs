@@ -56,6 +56,7 @@ pub(crate) struct Shared {
     jobs: Jobs,
     nodes: Nodes,
     surroundings: Surroundings,
+    is_on: bool,
     rooms: Mutex<BTreeMap<Topic, Arc<Room>>>,
     /// Somebody came who has to be told how things stand.
     arrived: Notify,
@@ -63,16 +64,23 @@ pub(crate) struct Shared {
 }
 
 impl Observer {
-    pub(crate) fn new(store: &Arc<dyn Store>, surroundings: Surroundings) -> Self {
+    /// Nobody is told anything by one that is not on: its node has another role.
+    pub(crate) fn new(store: &Arc<dyn Store>, surroundings: Surroundings, is_on: bool) -> Self {
         let shared = Shared {
             jobs: Jobs::new(Arc::clone(store)),
             nodes: Nodes::new(Arc::clone(store)),
             surroundings,
+            is_on,
             rooms: Mutex::default(),
             arrived: Notify::new(),
             listeners: AtomicU64::new(0),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Whether this node observes.
+    pub fn is_on(&self) -> bool {
+        self.shared.is_on
     }
 
     /// Follows what is listened to, until the store closes.

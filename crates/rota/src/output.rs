@@ -39,6 +39,11 @@ impl Printer {
         Self { format, colour: terminal && !no_colour }
     }
 
+    /// Whether a person reads it, and no program.
+    pub(crate) fn is_table(self) -> bool {
+        self.format == Format::Table
+    }
+
     /// Whether documents can be printed as they come, instead of all at once.
     pub(crate) fn takes_one_at_a_time(self) -> bool {
         self.format == Format::Ndjson

@@ -12,6 +12,7 @@ const README: &str = include_str!("../../../README.md");
 const JOBS_AND_NODES: &str = include_str!("../../../docs/guides/jobs-and-nodes.md");
 const HANDLERS: &str = include_str!("../../../docs/guides/handlers.md");
 const JOB_TYPES: &str = include_str!("../../../docs/guides/job-types.md");
+const OBSERVER: &str = include_str!("../../../docs/guides/observer.md");
 const OPERATING: &str = include_str!("../../../docs/guides/operating.md");
 const LOGS: &str = include_str!("../../../docs/guides/logs.md");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rota");
@@ -208,4 +209,23 @@ fn every_command_of_the_guide_to_operating_works() {
     }
     let key = fs::metadata(home.path().join("prometheus.key")).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o777, 0o600);
+}
+
+#[test]
+fn every_command_of_the_guide_to_the_observer_works() {
+    let home = Home::new(PROGRAM);
+    lay_out(home.path());
+    let rota = home.up();
+    let mut script = blocks(OBSERVER, "sh");
+    assert!(script.len() >= 3, "{script:?}");
+    script.insert(0, "PATH=\"$PWD/target/release:$PATH\"".to_owned());
+    let said = run(&home, &rota, &script);
+    for expected in [
+        "waits     It is to run at 2099-01-01T00:00:00Z.",
+        "\"byStatus\": {",
+        "event: counts\ndata: {\"total\":2",
+        "event: node\ndata: {",
+    ] {
+        assert!(said.contains(expected), "{expected:?} is not among\n{said}");
+    }
 }

@@ -1,11 +1,13 @@
 //! `rota job`: submit jobs, look at them, wait for their end, change them.
 //!
 //! - [`submit`], [`mod@file`]: one job from its flags, many from a file
+//! - [`count`]: the queue in numbers
 //! - [`list`]: lists, and the filter they share with deleting
 //! - [`changes`]: cancel, requeue, delete
 //! - [`view`]: how they are shown
 
 mod changes;
+mod count;
 mod file;
 mod list;
 mod submit;
@@ -43,7 +45,10 @@ pub(crate) enum JobCommand {
     /// List jobs, the newest first
     #[command(after_help = list::EXAMPLES)]
     List(list::ListArgs),
-    /// Show a job
+    /// Count jobs by type and status
+    #[command(after_help = count::EXAMPLES)]
+    Count,
+    /// Show a job, and why it waits if it does
     #[command(after_help = SHOW_EXAMPLES)]
     Show {
         /// Id of the job
@@ -79,12 +84,24 @@ pub(crate) async fn run(context: &Context, command: JobCommand) -> Result<(), Fa
     match command {
         JobCommand::Submit(args) => submit::run(context, *args).await,
         JobCommand::List(args) => list::run(context, args).await,
-        JobCommand::Show { id } => print(context, &context.client()?.job(&context.domain, id).await?),
+        JobCommand::Count => count::run(context).await,
+        JobCommand::Show { id } => show(context, id).await,
         JobCommand::Wait { id, timeout } => wait(context, &context.client()?, id, timeout).await,
         JobCommand::Cancel { which } => changes::cancel(context, which).await,
         JobCommand::Requeue { which } => changes::requeue(context, which).await,
         JobCommand::Delete(args) => changes::delete(context, args).await,
     }
+}
+
+/// Where somebody reads it, a job that waits comes with the reason; a program gets the document as it is.
+async fn show(context: &Context, id: JobId) -> Result<(), Failure> {
+    let client = context.client()?;
+    let job = client.job(&context.domain, id).await?;
+    if job.status != JobStatus::Queued || !context.out.is_table() {
+        return print(context, &job);
+    }
+    let why = client.why_job_waits(&context.domain, id).await?;
+    context.out.document(&job, |job| view::waiting(job, &why, context.now()))
 }
 
 /// Prints the job as it is in the end, and fails if it did or if it has not ended.

@@ -76,7 +76,7 @@ pub(crate) async fn of_domain(
     let may_see = move |rights: &Rights| {
         rights.role_in(&domain) >= Some(Role::Viewer) && (rights.installation || !nodes)
     };
-    Ok(stream_of(app, topics, caller, may_see))
+    stream_of(app, topics, caller, may_see)
 }
 
 /// Changes of nodes: `node` with the document, or `reload`.
@@ -87,7 +87,7 @@ pub(crate) async fn of_domain(
 pub(crate) async fn of_installation(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-) -> Response {
+) -> Result<Response, Problem> {
     stream_of(app, vec![Topic::Nodes], caller, |rights| rights.installation)
 }
 
@@ -133,7 +133,11 @@ fn stream_of(
     topics: Vec<Topic>,
     caller: Caller,
     may_see: impl Fn(&Rights) -> bool + Send + Sync + 'static,
-) -> Response {
+) -> Result<Response, Problem> {
+    if !app.observer.is_on() {
+        let detail = "this node does not observe: ask one with the role observer";
+        return Err(Problem::new(Kind::UNAVAILABLE, detail));
+    }
     let (stop, listener) = (app.stop.clone(), app.observer.listen(topics));
     let ear = Ear { app, listener, caller, may_see, quiet: 0 };
     let texts = stream::unfold(ear, |mut ear| async move { Some((ear.next().await?, ear)) });
@@ -143,7 +147,7 @@ fn stream_of(
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    response
+    Ok(response)
 }
 
 fn written(moment: &Moment) -> String {

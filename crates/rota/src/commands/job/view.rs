@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::{Cell, Table};
-use rota_model::job::{HistoryEntry, Job, Scope, Unique};
+use rota_model::job::{HistoryEntry, Job, Scope, Unique, Waiting, WaitingReason};
 use rota_model::time::UnixMillis;
 use serde_json::{Map, Value};
 
@@ -29,6 +29,15 @@ fn row(job: &Job, now: UnixMillis) -> [Cell; 7] {
 
 /// Everything that a person asks about one job; what does not apply to it is left out.
 pub(super) fn listing(job: &Job, now: UnixMillis) -> Table {
+    listed(job, None, now)
+}
+
+/// The same of a job that waits, with the reason.
+pub(super) fn waiting(job: &Job, why: &Waiting, now: UnixMillis) -> Table {
+    listed(job, Some(why), now)
+}
+
+fn listed(job: &Job, why: Option<&Waiting>, now: UnixMillis) -> Table {
     let at = |instant: UnixMillis| text(when(instant, now));
     let progress = job.progress.as_ref().map(|progress| match &progress.message {
         Some(message) => format!("{} %, {message}", progress.percent),
@@ -40,6 +49,7 @@ pub(super) fn listing(job: &Job, now: UnixMillis) -> Table {
         ("name", Some(text(&job.job_name))),
         ("type", Some(text(&job.input.kind))),
         ("status", Some(table::status(job.status.as_str()))),
+        ("waits", why.filter(|why| why.reason != WaitingReason::NotWaiting).map(|why| text(&why.detail))),
         ("domain", Some(text(&job.domain))),
         ("priority", Some(text(job.priority))),
         ("attempt", Some(text(format!("{} of {}", job.attempt, job.attempts)))),
@@ -180,6 +190,17 @@ result    {
         ] {
             assert!(drawn.contains(line), "{line} is missing in:\n{drawn}");
         }
+    }
+
+    #[test]
+    fn a_job_that_waits_says_why() {
+        let mut queued = job();
+        (queued.status, queued.started_at) = (JobStatus::Queued, None);
+        let why: Waiting =
+            serde_json::from_value(json!({"reason": "NO_NODE", "detail": "No node that lives runs wait."}))
+                .unwrap();
+        let drawn = waiting(&queued, &why, NOW).trim_fmt();
+        assert!(drawn.contains("status    QUEUED\nwaits     No node that lives runs wait."), "{drawn}");
     }
 
     #[test]

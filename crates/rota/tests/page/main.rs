@@ -1,0 +1,221 @@
+//! The page in a real browser, against the real program: what people see without pressing reload.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a surprise is a failure of the test")]
+
+mod browser;
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use browser::{Browser, listeners, until_listeners};
+use rota_testkit::process::{Home, Rota, json};
+use serde_json::Value;
+
+const NEVER: &str = "2099-12-31T23:59:59Z";
+
+fn home() -> Home {
+    let home = Home::new(env!("CARGO_BIN_EXE_rota"));
+    fs::write(home.path().join("rota.toml"), "[exec]\nprograms = { sh = \"/bin/sh\" }\n").unwrap();
+    home
+}
+
+fn submit(home: &Home, arguments: &[&str]) -> Value {
+    json(&home.run(&[&["job", "submit"], arguments].concat()))
+}
+
+fn id(job: &Value) -> &str {
+    job["jobId"].as_str().unwrap()
+}
+
+/// The row of a job on the board.
+fn row(name: &str) -> String {
+    format!("#jobs tbody:has(a[href*='{name}'])")
+}
+
+/// A job that says lines and goes on when a file is there.
+fn talker(home: &Home) -> (Value, std::path::PathBuf) {
+    let go_on = home.path().join("go on");
+    let script =
+        format!("echo first words; until [ -e '{}' ]; do sleep 0.05; done; echo last words", go_on.display());
+    let payload = serde_json::json!({"program": "sh", "args": ["-c", script]}).to_string();
+    (submit(home, &["exec", "--name", "talker", "--payload", &payload]), go_on)
+}
+
+/// The printed address signs in; a job comes, runs and ends before one's eyes; what its name says is text.
+#[tokio::test]
+async fn a_job_comes_and_ends_while_one_looks() {
+    let home = home();
+    let rota = home.up();
+    let browser = Browser::open().await;
+    browser.sign_in(&rota).await;
+    assert!(!browser.run("return location.hash", vec![]).await.as_str().unwrap().contains("signin"));
+    browser.until("#nodes", "1 live").await;
+    browser.run("globalThis.isTheSamePage = true", vec![]).await;
+
+    let (job, go_on) = talker(&home);
+    let row = row(id(&job));
+    browser.until(&row, "Started").await;
+    browser.until("#queue [data-type=exec] [data-status=STARTED]", "1").await;
+    fs::write(go_on, "").unwrap();
+    browser.until(&row, "Successful").await;
+    browser.until("#queue [data-type=exec] [data-status=SUCCESSFUL]", "1").await;
+    browser.until("#queue [data-type=exec] [data-status=STARTED]", "0").await;
+
+    let markup = "<img src=x onerror='document.title = 1'><b>bold</b>";
+    let marked = submit(&home, &["noop", "--name", markup]);
+    browser.until(&format!("#jobs tbody:has(a[href*='{}']) .c-name", id(&marked)), markup).await;
+    browser.show(&format!("#domain=default&job={}", id(&marked))).await;
+    browser.until("#job-name", markup).await;
+    let made = browser.run("return document.querySelectorAll('main img, main b').length", vec![]).await;
+    assert_eq!(made, 0, "nothing of it became an element");
+
+    browser.show("#domain=default&status=FAILED").await;
+    browser.until("#jobs-none", "No job matches").await;
+    let failing = submit(
+        &home,
+        &["exec", "--attempts", "1", "--payload", r#"{"program": "sh", "args": ["-c", "exit 3"]}"#],
+    );
+    browser.until(&format!("#jobs tbody:has(a[href*='{}'])", id(&failing)), "Failed").await;
+    assert_eq!(browser.run("return globalThis.isTheSamePage", vec![]).await, true, "nothing was loaded anew");
+}
+
+/// A job's own page: its log as it is said, its attempts, its result, and its buttons.
+#[tokio::test]
+async fn one_job_is_followed_on_its_page() {
+    let home = home();
+    let rota = home.up();
+    let browser = Browser::open().await;
+    browser.sign_in(&rota).await;
+    let (job, go_on) = talker(&home);
+    browser.press(&format!("{} a", row(id(&job)))).await;
+    browser.until("#job-name", "talker").await;
+    browser.until("[data-part=log]", "first words").await;
+    assert!(!browser.text("[data-part=log]").await.contains("last words"));
+    fs::write(&go_on, "").unwrap();
+    browser.until("[data-part=log]", "last words").await;
+    browser.until(".job-head .pill", "Successful").await;
+    browser.until("[data-part=timeline]", "It succeeded").await;
+    browser.until("[data-part=result]", "exitCode").await;
+    browser.press("[data-action=requeue]").await;
+    browser.until("[data-part=timeline]", "It was to run once more").await;
+
+    let failing = r#"{"program": "sh", "args": ["-c", "echo no luck >&2; exit 3"]}"#;
+    let failing = submit(&home, &["exec", "--payload", failing, "--attempts", "2", "--backoff", "10ms"]);
+    browser.show(&format!("#domain=default&job={}", id(&failing))).await;
+    browser.until("[data-part=timeline]", "Attempt 1 failed: sh ended with exit code 3").await;
+    browser.until("[data-part=error]", "sh ended with exit code 3").await;
+    browser.until(".job-head .pill", "Failed").await;
+}
+
+/// Why a job waits is told, and changes while one looks: its time, its node, its turn.
+#[tokio::test]
+async fn a_job_says_why_it_waits_and_a_node_is_paused_with_a_button() {
+    let home = home();
+    let rota = home.up();
+    let browser = Browser::open().await;
+    browser.sign_in(&rota).await;
+    let later = submit(&home, &["noop", "--name", "later", "--run-at", NEVER]);
+    browser.show(&format!("#domain=default&job={}", id(&later))).await;
+    browser.until("[data-part=waiting]", "It is to run at").await;
+    browser.press("[data-action=cancel]").await;
+    browser.until("[data-part=timeline]", "It was cancelled").await;
+    browser.until_true("[data-part=waiting]", "element.hidden", "gone").await;
+
+    browser.show("#domain=default").await;
+    browser.press("#nodes [data-action=pause]").await;
+    browser.until("#nodes tbody", "paused").await;
+    let nodes = json(&home.run(&["node", "list"]));
+    assert_eq!(nodes["items"][0]["wanted"], "PAUSE");
+    // It does so when it has read that it should.
+    while !home.log().contains("this node is paused") {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let held = submit(&home, &["noop", "--name", "held up"]);
+    browser.show(&format!("#domain=default&job={}", id(&held))).await;
+    browser.until("[data-part=waiting]", "The only node that runs noop is paused").await;
+    json(&home.run(&["node", "resume", nodes["items"][0]["id"].as_str().unwrap()]));
+    browser.until(".job-head .pill", "Successful").await;
+    assert!(browser.text("[data-part=waiting]").await.is_empty());
+}
+
+/// Rota is killed and started again on the same port: the page says so, and comes back by itself.
+#[tokio::test]
+async fn a_restart_is_told_and_survived() {
+    let home = home();
+    let rota = home.up();
+    let browser = Browser::open().await;
+    browser.sign_in(&rota).await;
+    let address = rota.url.trim_start_matches("http://").to_owned();
+    rota.kill();
+    browser.until("#connection", "Connection lost").await;
+    let _rota = again(&home, &address);
+    browser.until("#connection", "Live").await;
+    let job = submit(&home, &["noop", "--name", "after"]);
+    browser.until(&row(id(&job)), "Successful").await;
+    browser.until("#nodes", "1 live").await;
+}
+
+fn again(home: &Home, address: &str) -> Rota {
+    let mut command = home.command();
+    command.args(["up", "--listen", address, "--data"]).arg(home.data()).stderr(Stdio::null());
+    Rota::start(command)
+}
+
+/// Tabs of one browser share one stream: by a worker, and where there is none by one of the tabs, which another replaces.
+#[tokio::test]
+async fn two_tabs_share_one_stream() {
+    let home = home();
+    let rota = home.up();
+    let browser = Browser::open().await;
+    browser.sign_in(&rota).await;
+    for has_workers in [true, false] {
+        if !has_workers {
+            browser.without_shared_workers().await;
+            browser.driver.refresh().await.unwrap();
+            browser.until("#connection", "Live").await;
+        }
+        let first = browser.driver.window().await.unwrap();
+        let second = browser.driver.new_tab().await.unwrap();
+        browser.driver.switch_to_window(second.clone()).await.unwrap();
+        if !has_workers {
+            browser.without_shared_workers().await;
+        }
+        browser.driver.goto(&rota.url).await.unwrap();
+        browser.until("#connection", "Live").await;
+        let both = "return [document.hidden, typeof SharedWorker]";
+        let seen = browser.run(both, vec![]).await;
+        assert_eq!(seen[1], if has_workers { "function" } else { "undefined" });
+        until_listeners(&rota, 1).await;
+        let job = submit(&home, &["noop"]);
+        browser.until(&row(id(&job)), "Successful").await;
+        browser.driver.switch_to_window(first.clone()).await.unwrap();
+        browser.until(&row(id(&job)), "Successful").await;
+        assert_eq!(listeners(&rota), 1, "one stream for both");
+
+        // The first goes, and with it the one that has the stream, where it is a tab.
+        browser.driver.close_window().await.unwrap();
+        browser.driver.switch_to_window(second).await.unwrap();
+        let job = submit(&home, &["noop"]);
+        browser.until(&row(id(&job)), "Successful").await;
+        until_listeners(&rota, 1).await;
+    }
+}
+
+/// Who may only look sees no nodes and no buttons.
+#[tokio::test]
+async fn a_viewer_has_no_buttons() {
+    let home = home();
+    let rota = home.up();
+    json(&home.run(&["user", "create", "local:vera", "--grant", "default=viewer"]));
+    let made = json(&home.run(&["key", "create", "page", "--user", "local:vera"]));
+    let job = submit(&home, &["noop", "--name", "seen", "--run-at", NEVER]);
+    let browser = Browser::open().await;
+    browser.sign_in_as(&rota, made["key"].as_str().unwrap()).await;
+    browser.until(&row(id(&job)), "Queued").await;
+    assert!(browser.text("#nodes").await.is_empty());
+    browser.show(&format!("#domain=default&job={}", id(&job))).await;
+    browser.until("[data-part=waiting]", "It is to run at").await;
+    let buttons =
+        "return [...document.querySelectorAll('main button')].filter((b) => b.checkVisibility()).length";
+    assert_eq!(browser.run(buttons, vec![]).await, 0);
+}
