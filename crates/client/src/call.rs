@@ -17,11 +17,19 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Call<'a> {
     address: &'a Address,
     request: RequestBuilder,
+    /// Whether its address would lead elsewhere.
+    is_astray: bool,
 }
 
 impl<'a> Call<'a> {
     pub(crate) fn new(address: &'a Address, request: RequestBuilder) -> Self {
-        Self { address, request: request.timeout(ANSWER_TIMEOUT) }
+        Self { address, request: request.timeout(ANSWER_TIMEOUT), is_astray: false }
+    }
+
+    /// One that is not made if some of its parts are `.` or `..`: in an address they mean another place, and nothing has
+    /// such a name.
+    pub(crate) fn to(self, parts: &[&str]) -> Self {
+        Self { is_astray: parts.iter().any(|part| [".", ".."].contains(part)), ..self }
     }
 
     pub(crate) fn query(self, query: &impl Serialize) -> Self {
@@ -77,6 +85,7 @@ impl<'a> Call<'a> {
     /// What is answered bit by bit, if it was a success; its body is still to be read.
     pub(crate) async fn stream(self) -> Result<Response, Error> {
         let address = self.address;
+        self.must_lead_there()?;
         let begun = timeout(ANSWER_TIMEOUT, self.request.send()).await;
         let silent =
             |_| Error::Unreachable { url: address.to_string(), why: "no answer came in time".to_owned() };
@@ -92,9 +101,17 @@ impl<'a> Call<'a> {
         }
     }
 
+    fn must_lead_there(&self) -> Result<(), Error> {
+        if self.is_astray {
+            return Err(Error::Problem(Box::new(Problem::nothing_has_this_name())));
+        }
+        Ok(())
+    }
+
     /// What came back, if it was a success.
     async fn answer(self) -> Result<Answer, Error> {
         let address = self.address;
+        self.must_lead_there()?;
         let response = self.request.send().await.map_err(|error| unreachable(address, &error))?;
         Self::judge(address, response).await
     }

@@ -76,7 +76,7 @@ impl Client {
     }
 
     fn call(&self, method: reqwest::Method, parts: &[&str]) -> Call<'_> {
-        Call::new(&self.address, self.http.request(method, self.address.below(parts)))
+        Call::new(&self.address, self.http.request(method, self.address.below(parts))).to(parts)
     }
 }
 

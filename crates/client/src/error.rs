@@ -54,6 +54,12 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// What Rota would answer, could it be asked.
+    pub(crate) fn nothing_has_this_name() -> Self {
+        let detail = "nothing is called . or ..: these mean something else in an address".to_owned();
+        Self { status: 404, title: reason_of(404), detail, ..Self::default() }
+    }
+
     /// The problem that a body states, or the bare status where it states none: a proxy may have answered.
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
         let stated = serde_json::from_slice::<Problem>(body).unwrap_or_default();

@@ -63,6 +63,10 @@ mod tests {
         assert_eq!((view.job_type.kind.as_str(), view.run_by.len()), ("a/b", 1));
         client.delete_job_type(&Domain::default(), "a/b", true).await.unwrap();
         let asked = asked.await.unwrap();
+        for name in [".", ".."] {
+            let refused = client.delete_job_type(&Domain::default(), name, false).await.unwrap_err();
+            assert_eq!(refused.status(), Some(404), "{refused}");
+        }
         assert!(asked[0].starts_with("PUT /api/v1/domains/default/job-types/a%2Fb HTTP"), "{}", asked[0]);
         assert!(asked[0].ends_with(r#"{"attempts":3}"#), "{}", asked[0]);
         assert!(

@@ -121,6 +121,11 @@ impl Accounts {
         new: NewKey,
     ) -> Result<Option<(String, KeyInfo)>, AccountError> {
         new.check(self.now())?;
+        if let Some(domain) = &new.domain
+            && !self.has_domain(domain).await?
+        {
+            return Err(Invalid::one("/domain", "there is no such domain").into());
+        }
         self.add_key(id, |key, now| new.clone().into_info(key, now)).await
     }
 

@@ -1,5 +1,7 @@
 //! Requests, read and checked. What cannot be read or is refused becomes a [`Problem`], with the field at fault.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -9,8 +11,12 @@ use rota_model::json_text::{FaultKind, JsonFault};
 use rota_model::object_only::object_only;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
+use tokio::time::timeout;
 
 use crate::problem::{Kind, Problem};
+
+/// How long a body may take.
+const BODY: Duration = Duration::from_secs(60);
 
 /// A JSON body of a known shape.
 pub struct JsonBody<T>(pub T);
@@ -41,7 +47,9 @@ async fn json_text<S: Send + Sync>(
 ) -> Result<Bytes, Problem> {
     must_be_json(request.headers())?;
     DefaultBodyLimit::max(max_bytes).apply(&mut request);
-    Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status() {
+    let read = timeout(BODY, Bytes::from_request(request, state)).await;
+    let too_slow = |_| Problem::new(Kind::TOO_SLOW, "the body took too long: send it again, all at once");
+    read.map_err(too_slow)?.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             Problem::new(Kind::TOO_LARGE, format!("this body may have {max_bytes} bytes at most"))
         }

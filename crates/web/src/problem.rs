@@ -59,6 +59,7 @@ impl Kind {
     pub const METHOD: Kind = Kind("method-not-allowed", "Method not allowed", StatusCode::METHOD_NOT_ALLOWED);
     pub const CONFLICT: Kind = Kind("conflict", "Conflict", StatusCode::CONFLICT);
     pub const CHANGED: Kind = Kind("changed", "Changed meanwhile", StatusCode::PRECONDITION_FAILED);
+    pub const TOO_SLOW: Kind = Kind("too-slow", "The request took too long", StatusCode::REQUEST_TIMEOUT);
     pub const TOO_LARGE: Kind = Kind("too-large", "The request is too large", StatusCode::PAYLOAD_TOO_LARGE);
     pub const MEDIA_TYPE: Kind =
         Kind("media-type", "The body is not JSON", StatusCode::UNSUPPORTED_MEDIA_TYPE);
@@ -66,7 +67,7 @@ impl Kind {
     pub const UNAVAILABLE: Kind = Kind("unavailable", "Try again later", StatusCode::SERVICE_UNAVAILABLE);
     pub const INTERNAL: Kind = Kind("internal", "Something went wrong", StatusCode::INTERNAL_SERVER_ERROR);
 
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::UNREADABLE,
         Kind::UNAUTHENTICATED,
         Kind::FORBIDDEN,
@@ -74,6 +75,7 @@ impl Kind {
         Kind::METHOD,
         Kind::CONFLICT,
         Kind::CHANGED,
+        Kind::TOO_SLOW,
         Kind::TOO_LARGE,
         Kind::MEDIA_TYPE,
         Kind::INVALID,
@@ -194,12 +196,12 @@ impl From<TypeError> for Problem {
             TypeError::Misfits(found) => Problem::in_the_way(
                 "of this type that wait would be refused by the new schema",
                 found,
-                "let them end, cancel them, or repeat it with force=true: then they run all the same",
+                "let them end, cancel them, or force it (force=true, --force): then they run all the same",
             ),
             TypeError::Waiting(found) => Problem::in_the_way(
                 "of this type wait, and no node runs it",
                 found,
-                "cancel them, or repeat it with force=true: then they wait on",
+                "cancel them, or force it (force=true, --force): then they wait on",
             ),
             TypeError::BuiltIn | TypeError::TooMany => Problem::new(Kind::CONFLICT, error.to_string()),
             TypeError::Busy => Problem::new(Kind::UNAVAILABLE, error.to_string()),

@@ -9,9 +9,12 @@
 //! that happens, the system closes it, and the watcher kills its group and itself. The watcher comes first: a program can only
 //! begin in a group that is watched. As nobody has waited for the watcher, its id stands for this group and no other.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use rota_engine::handler::{Context, HandlerError};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -36,14 +39,17 @@ impl Group {
     /// With nothing in it but its watcher, and an empty folder.
     pub(super) fn new() -> Result<Self, HandlerError> {
         let failed = |what: &str, error| HandlerError::Failed(format!("{what} cannot be made: {error}"));
-        let folder = tempfile::tempdir().map_err(|error| failed("a folder to run in", error))?;
         let mut watcher = Command::new(SHELL);
         watcher.args(["-c", WATCH]).env_clear().current_dir("/").process_group(0);
         watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let watcher = watcher.spawn().map_err(|error| failed("a process group", error))?;
         let id = watcher.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let id = id.ok_or_else(|| HandlerError::Failed("a process group cannot be made".to_owned()))?;
-        Ok(Self { id, _watcher: watcher, folder: Some(folder) })
+        let mut group = Self { id, _watcher: watcher, folder: None };
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("rota-exec-").permissions(Permissions::from_mode(0o700));
+        group.folder = Some(folder.tempdir().map_err(|error| failed("a folder to run in", error))?);
+        Ok(group)
     }
 
     /// Starts the program in it.
@@ -86,8 +92,15 @@ impl Drop for Group {
         let folder = self.folder.take();
         // What a program left there may be much, and a handler must not block.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn_blocking(move || drop(folder));
+            runtime.spawn_blocking(move || folder.map(remove));
         }
+    }
+}
+
+/// An empty one goes even where no file can be opened any more, to look into it.
+fn remove(folder: TempDir) {
+    if std::fs::remove_dir(folder.path()).is_err() {
+        drop(folder);
     }
 }
 
@@ -95,8 +108,12 @@ impl Drop for Group {
 fn not_started(order: &Order, error: &std::io::Error) -> HandlerError {
     use std::io::ErrorKind::{OutOfMemory, ResourceBusy, WouldBlock};
     let why = format!("{} ({}) cannot be started: {error}", order.name, order.program.display());
+    let too_many_files = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
     match error.kind() {
         OutOfMemory | ResourceBusy | WouldBlock => HandlerError::Failed(why),
+        _ if error.raw_os_error().is_some_and(|code| too_many_files.contains(&code)) => {
+            HandlerError::Failed(why)
+        }
         _ => HandlerError::Fatal(why),
     }
 }

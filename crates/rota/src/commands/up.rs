@@ -20,6 +20,7 @@ use rota_store_sqlite::holder::{Holder, HolderError};
 use rota_traces::{Exporter, Service};
 use rota_web::accounts::Accounts;
 use rota_web::app::App;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,6 +36,7 @@ use crate::{banner, credentials, output};
 
 pub(crate) async fn run(args: UpArgs, own_types: OwnTypes) -> Result<(), Failure> {
     log_to_stderr();
+    allow_many_files();
     let config = Config::read(args, std::env::vars_os().map(|(name, _)| name))?;
     let surroundings = surroundings()?;
     let types = job_types(&config, &surroundings, own_types)?;
@@ -81,6 +83,19 @@ pub(crate) async fn run(args: UpArgs, own_types: OwnTypes) -> Result<(), Failure
     }
     Err(Failure::new(Exit::Unreachable, "Rota did not stop in order; nothing acknowledged is lost"))
 }
+
+/// Connections are files too. What a system allows by default is for programs with few of them.
+fn allow_many_files() {
+    let allowed = getrlimit(Resource::Nofile);
+    let most = allowed.maximum.map_or(MANY_FILES, |most| most.min(MANY_FILES));
+    if allowed.current.is_some_and(|current| current < most) {
+        // Who may not have more does with less.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..allowed });
+    }
+}
+
+/// How many files are open at once at most.
+const MANY_FILES: u64 = 32_768;
 
 /// How long everything together may take to stop, once running jobs had their time to finish.
 const STOP: Duration = Duration::from_secs(2);

@@ -63,7 +63,8 @@ pub(crate) struct SubmitArgs {
         "idempotency_key", "LifeArgs", "BackoffArgs", "UniqueArgs"])]
     file: Option<PathBuf>,
     /// Make the jobs of a file again that was sent before, under this name for the repetition
-    #[arg(long, value_name = "NAME", requires = "file", conflicts_with = "kind")]
+    #[arg(long, value_name = "NAME", requires = "file", conflicts_with = "kind",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     again: Option<String>,
     /// How long to go on sending a file while Rota does not answer
     #[arg(long, value_name = "SPAN", requires = "file", conflicts_with = "kind", default_value = "60s",

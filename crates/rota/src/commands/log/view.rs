@@ -42,13 +42,13 @@ fn name_of(level: Option<Level>) -> &'static str {
 
 /// What was said, in one line: the message where it begins like the title, otherwise both.
 fn sentence(line: &LogLine) -> String {
-    let title = &line.log.title;
-    let whole = match &line.log.message {
-        None => title.clone(),
-        Some(message) if message.starts_with(title.trim_end_matches('…')) => message.clone(),
+    let one_line = |text: &str| printable(&text.replace(['\n', '\r', '\t'], " "));
+    let title = one_line(&line.log.title);
+    let whole = match line.log.message.as_deref().map(one_line) {
+        None => title,
+        Some(message) if message.starts_with(title.trim_end_matches('…')) => message,
         Some(message) => format!("{title}: {message}"),
     };
-    let whole = printable(&whole.replace(['\n', '\r', '\t'], " "));
     if whole.chars().count() <= MAX_CHARS {
         return whole;
     }
@@ -82,5 +82,7 @@ mod tests {
         let id = JobId::derived(&["j"]);
         assert_eq!(line(&warning, false), format!("2030-01-01T00:00:00.007Z WARN  {id} one: no route"));
         assert!(line(&said(Level::Info, &"x".repeat(1_000)), false).ends_with("x…"));
+        let long = line(&said(Level::Info, &format!("a\tb{}", "x".repeat(250))), false);
+        assert_eq!(long.matches("a b").count(), 1, "{long}");
     }
 }

@@ -1,0 +1,60 @@
+//! Whoever says nothing, or says it too slowly, is not waited for.
+
+mod stage;
+
+use std::time::Duration;
+
+use rota_testkit::process::KEY;
+use stage::{Stage, stage};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Longer than anybody is waited for.
+const FOR_EVER: Duration = Duration::from_secs(600);
+
+async fn connect(stage: &Stage) -> TcpStream {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(rota_web::server::serve(listener, stage.app.clone()));
+    TcpStream::connect(address).await.unwrap()
+}
+
+/// What is answered until the connection is closed.
+async fn heard(stream: &mut TcpStream) -> String {
+    let mut answer = String::new();
+    tokio::time::timeout(FOR_EVER, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+    answer
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_does_not_end_is_not_waited_for() {
+    let stage = stage().await;
+    let mut stream = connect(&stage).await;
+    stream.write_all(b"GET /api/ping HTTP/1.1\r\nX").await.unwrap();
+    let answer = heard(&mut stream).await;
+    assert!(!answer.contains("pong"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_not_kept_for_who_wants_nothing() {
+    let stage = stage().await;
+    let mut stream = connect(&stage).await;
+    stream.write_all(b"GET /api/ping HTTP/1.1\r\nhost: rota\r\n\r\n").await.unwrap();
+    let answer = heard(&mut stream).await;
+    assert!(answer.ends_with("pong"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_end_is_answered_and_stores_nothing() {
+    let stage = stage().await;
+    let mut stream = connect(&stage).await;
+    let head = format!(
+        "POST /api/v1/domains/default/jobs HTTP/1.1\r\nhost: rota\r\nauthorization: Bearer {KEY}\r\n\
+         content-type: application/json\r\ncontent-length: 100\r\n\r\n{{\"jobName\""
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let answer = heard(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("urn:rota:problem:too-slow"), "{answer}");
+    assert_eq!(stage.get("/api/v1/domains/default/jobs").await.body["items"], serde_json::json!([]));
+}
