@@ -1,4 +1,5 @@
 //! What goes by itself, and when: ids of deleted jobs, nodes that ended long ago, and what is kept no longer.
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 mod stage;
 
