@@ -55,7 +55,8 @@ pub(crate) struct DeepPing {
 /// Says whether the store answers and jobs are run.
 #[utoipa::path(get, path = "/api/deep_ping", tag = "installation", security(("api_key" = ["signed-in"])),
     responses((status = 200, description = "It works, at least in part", body = DeepPing),
-        (status = 503, description = "It does not", body = DeepPing),
+        (status = 503, description = "It does not; a problem, if not even the key can be looked up",
+            content((DeepPing = "application/json"), (Problem = "application/problem+json"))),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn deep_ping(State(app): State<Arc<App>>) -> (StatusCode, Json<DeepPing>) {
     let nodes = app.fleet.all().await;
