@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rota_model::ids::{Incarnation, NodeId};
+use rota_model::ids::NodeId;
 use rota_model::log::Level as Loudness;
 use rota_model::metric::{BUCKET_MS, BucketTime, Sample, SampleKind, Samples};
 use rota_model::time::UnixMillis;
@@ -155,8 +155,10 @@ impl Writer {
     }
 }
 
+/// The id of a run: they rise. It stands in every entry, so it is short; it only has to differ from those of the same node.
 fn run(surroundings: &Surroundings) -> String {
-    Incarnation::rising(surroundings.now(), &surroundings.randomness()).to_string()
+    let [high, low] = surroundings.random_bytes();
+    format!("{:011x}-{high:02x}{low:02x}", surroundings.now().as_u64())
 }
 
 /// What was measured, as it is stored. What did not happen is left out; a level, and how much was done, is always there.
