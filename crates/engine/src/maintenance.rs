@@ -18,6 +18,7 @@ use rota_store::nodes::Nodes;
 use rota_store::seam::Version;
 use rota_store::unique_keys::UniqueKeys;
 use rota_store::{Store, StoreError, Versioned, sweep};
+use tokio::time::{Instant, sleep};
 
 use crate::flaws::Flaw;
 use crate::retention::Retention;
@@ -26,8 +27,8 @@ use crate::surroundings::Surroundings;
 const SLICE: usize = 200;
 /// Expiry is looked at every tick, the rest every so many.
 const CLEAR_EVERY: u32 = 60;
-/// How many slices of what is hidden go in one tick.
-const PURGED_SLICES: u32 = 10;
+/// How long a tick may purge what is hidden, rests and all.
+const PURGE: Duration = Duration::from_millis(500);
 /// How long a node that ended is still shown.
 const NODE_REST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How many slices of keys are looked at in one go.
@@ -98,11 +99,12 @@ impl Maintenance {
 
     /// Some slices of what was deleted long ago; what is left is for the next tick.
     async fn purge(&mut self) -> Result<(), StoreError> {
-        for _ in 0..PURGED_SLICES {
-            if !self.purges {
-                break;
-            }
+        let began = Instant::now();
+        while self.purges && began.elapsed() < PURGE {
+            let slice = Instant::now();
             self.purges = sweep::purge_hidden(&*self.store, &JOBS, self.steady_now(), SLICE).await? > 0;
+            // The store has half of its time for others.
+            sleep(slice.elapsed()).await;
         }
         Ok(())
     }

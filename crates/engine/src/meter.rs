@@ -173,6 +173,12 @@ mod tests {
     }
 
     #[test]
+    fn metrics_are_kept_for_as_long_as_their_collection_declares() {
+        use rota_store::collection::{METRICS, Retention};
+        assert!(matches!(METRICS.kept, Retention::For { span, .. } if KEPT.span() == Some(span)));
+    }
+
+    #[test]
     fn a_meter_that_is_off_measures_nothing() {
         let meter = Meter::default();
         meter.count(Count::Claims, 1);

@@ -81,10 +81,21 @@ pub struct Node {
     life: Arc<Life>,
     maintenance: Maintenance,
     watching: Watching,
+    papers: Papers,
+    registry: Arc<TypeRegistry>,
+}
+
+/// Where what the node says and measures is stored.
+struct Papers {
     logs: Logs,
     metrics: Metrics,
-    id: NodeId,
-    registry: Arc<TypeRegistry>,
+    node: NodeId,
+}
+
+impl Papers {
+    fn new(store: &Arc<dyn Store>, node: NodeId) -> Self {
+        Self { logs: Logs::new(Arc::clone(store)), metrics: Metrics::new(Arc::clone(store)), node }
+    }
 }
 
 /// What the tasks of a node share.
@@ -166,16 +177,9 @@ impl Node {
         tell_of_taken(&surroundings, taken);
         let fleet = Fleet::new(nodes.clone(), surroundings.clone(), options.id);
         let logbook = Logbook::new(Arc::clone(&store), surroundings.clone());
-        let (logs, metrics) = (Logs::new(Arc::clone(&store)), Metrics::new(Arc::clone(&store)));
+        let papers = Papers::new(&store, options.id);
+        let board = Board::new(&store, &surroundings, options.version.clone());
         surroundings.meter().set(Measure::Capacity, u64::from(options.capacity));
-        let board = Board {
-            meter: surroundings.meter().clone(),
-            metrics: metrics.clone(),
-            jobs: jobs.clone(),
-            nodes: nodes.clone(),
-            version: options.version.clone(),
-            began: surroundings.now(),
-        };
         let observes = options.roles.contains(&NodeRole::Observer);
         let observer = Observer::new(&store, surroundings.clone(), observes);
         let maintenance = Maintenance::new(store, surroundings.clone(), options.id);
@@ -197,7 +201,6 @@ impl Node {
             beats: AtomicU64::new(0),
         };
         let (desk, life) = (Arc::new(desk), Arc::new(life));
-        let id = options.id;
         Ok(Self {
             desk,
             fleet,
@@ -208,19 +211,16 @@ impl Node {
             life,
             maintenance,
             watching,
-            logs,
-            metrics,
-            id,
+            papers,
             registry,
         })
     }
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { membership, life, maintenance, watching, logs, metrics, id, registry, observer, .. } =
-            self;
+        let Self { membership, life, maintenance, watching, papers, registry, observer, .. } = self;
         let over = CancellationToken::new();
-        let scribe = Scribe::begin(&life.surroundings, logs, metrics, id);
+        let scribe = Scribe::begin(&life.surroundings, papers);
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
         let mut parts = vec![
             spawn(Box::pin(life.waiters.clone().run(life.jobs.changes()))),
@@ -271,7 +271,8 @@ struct Scribe {
 }
 
 impl Scribe {
-    fn begin(surroundings: &Surroundings, logs: Logs, metrics: Metrics, node: NodeId) -> Self {
+    fn begin(surroundings: &Surroundings, papers: Papers) -> Self {
+        let Papers { logs, metrics, node } = papers;
         let over = CancellationToken::new();
         let (journal, meter) = (surroundings.journal(), surroundings.meter());
         let says = journal.is_on().then(|| surroundings.spawn(journal.clone().write(logs, over.clone())));

@@ -1,5 +1,5 @@
 //! What nodes measure: it stands in the buckets of all nodes, whole and once, and no work waits for it.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 mod stage;
 

@@ -196,6 +196,7 @@ fn every_command_of_the_guide_to_operating_works() {
     let said = run(&home, &rota, &script);
     for expected in [
         "pong",
+        "{\"status\":\"okay\",",
         "worker-1",
         "rota_jobs_processed_total{outcome=\"successful\"} ",
         "rota_jobs{status=\"SUCCESSFUL\"} ",

@@ -14,19 +14,6 @@ use crate::limits::MAX_PAGE;
 use crate::query::{Filter, Order, Query};
 use crate::seam::{Document, Store, Write, Written};
 
-/// Deletes a slice of what is kept no longer, by the span that the collection declares. Says how many documents went.
-pub async fn delete_expired(
-    store: &dyn Store,
-    collection: &'static Collection,
-    now: UnixMillis,
-    slice: usize,
-) -> Result<u64, StoreError> {
-    match collection.kept {
-        Retention::ForEver => Ok(0),
-        Retention::For { span, .. } => delete_older(store, collection, earlier(now, span), now, slice).await,
-    }
-}
-
 /// Deletes a slice of what is older than `before`, the oldest first. Says how many documents went.
 pub async fn delete_older(
     store: &dyn Store,

@@ -20,6 +20,7 @@ use crate::routes::{
 pub fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(head())
         .routes(routes!(ping::ping))
+        .routes(routes!(ping::deep_ping))
         .routes(routes!(session::show, session::sign_in, session::sign_out))
         .routes(routes!(jobs::list, jobs::submit))
         .routes(routes!(jobs::batch::submit_batch))

@@ -23,6 +23,7 @@ enum Open {
 
 const EXPECTED: &[(&str, &str, Open)] = &[
     ("GET", "/api/ping", Open::ToAll),
+    ("GET", "/api/deep_ping", Open::ToKeys),
     ("POST", "/api/v1/session", Open::ToAll),
     ("GET", "/api/v1/session", Open::ToKeys),
     ("DELETE", "/api/v1/session", Open::ToKeys),
@@ -30,7 +31,7 @@ const EXPECTED: &[(&str, &str, Open)] = &[
     ("GET", "/api/v1/domains", Open::ToKeys),
     ("POST", "/api/v1/domains", Open::ToInstallation),
     ("GET", "/api/v1/domains/{domain}", Open::InDomain(Role::Viewer)),
-    ("PUT", "/api/v1/domains/{domain}", Open::ToInstallation),
+    ("PUT", "/api/v1/domains/{domain}", Open::InDomain(Role::Admin)),
     ("GET", "/api/v1/domains/{domain}/jobs", Open::InDomain(Role::Viewer)),
     ("POST", "/api/v1/domains/{domain}/jobs", Open::InDomain(Role::Operator)),
     ("POST", "/api/v1/domains/{domain}/jobs/batch", Open::InDomain(Role::Operator)),

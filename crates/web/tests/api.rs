@@ -5,6 +5,7 @@ mod stage;
 
 use axum::body::Body;
 use axum::http::{Request, header};
+use rota_model::user::Role;
 use rota_testkit::process::KEY;
 use serde_json::{Value, json};
 use stage::{Answer, Stage, stage};
@@ -337,6 +338,15 @@ async fn a_domain_says_how_long_its_jobs_and_lines_are_kept() {
         (None, None),
         "what is left out is as by default"
     );
+    let anna = stage.user("anna", "red", Role::Admin).await;
+    let own = stage.call("PUT", path, Some(&anna), Some(json!({"keep_jobs": "7d"}))).await;
+    assert_eq!(
+        (own.status.as_u16(), &own.body["keep_jobs"]),
+        (200, &json!("7d")),
+        "its administrator decides"
+    );
+    let more = stage.call("PUT", path, Some(&anna), Some(json!({"weight": 9}))).await;
+    assert_eq!(more.status, 403, "and not about its share: {}", more.body);
     let made = stage.post("/api/v1/domains", json!({"name": "green", "keep_jobs": "forever"})).await;
     assert_eq!((made.status.as_u16(), &made.body["keep_jobs"]), (201, &json!("forever")));
 }

@@ -47,6 +47,19 @@ async fn a_node_is_paused_and_resumed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deep_ping_says_whether_jobs_are_run() {
+    let stage = stage().await;
+    let well = stage.get("/api/deep_ping").await;
+    assert_eq!((well.status.as_u16(), &well.body["status"]), (200, &json!("okay")), "{}", well.body);
+    stage.post(&path(&node(&stage).await, "pause"), json!({})).await;
+    until_heard(&stage, true).await;
+    let rests = stage.get("/api/deep_ping").await;
+    assert_eq!((rests.status.as_u16(), &rests.body["status"]), (200, &json!("partial_success")));
+    assert_eq!(rests.body["checks"][0], json!({"name": "store", "status": "okay"}));
+    assert!(rests.body["checks"][1]["detail"].as_str().unwrap().contains("no node runs jobs"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_is_drained_gives_back_what_it_runs() {
     let stage = stage().await;
     let first = node(&stage).await;

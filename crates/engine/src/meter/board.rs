@@ -1,27 +1,29 @@
 //! What was measured, for whoever looks: this node's figures now, and the buckets of all nodes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rota_model::job::JobStatus;
 use rota_model::metric::MetricsBucket;
 use rota_model::node::NodeStatus;
 use rota_model::time::UnixMillis;
-use rota_store::StoreError;
 use rota_store::cursor::Cursor;
 use rota_store::jobs::Jobs;
 use rota_store::metrics::Metrics;
 use rota_store::nodes::Nodes;
+use rota_store::{Store, StoreError};
 
 use super::{Meter, Reading};
+use crate::surroundings::Surroundings;
 
 #[derive(Clone)]
 pub struct Board {
-    pub(crate) meter: Meter,
-    pub(crate) metrics: Metrics,
-    pub(crate) jobs: Jobs,
-    pub(crate) nodes: Nodes,
-    pub(crate) version: String,
-    pub(crate) began: UnixMillis,
+    meter: Meter,
+    metrics: Metrics,
+    jobs: Jobs,
+    nodes: Nodes,
+    version: String,
+    began: UnixMillis,
 }
 
 /// What the store knows at this moment.
@@ -32,6 +34,17 @@ pub struct Standing {
 }
 
 impl Board {
+    pub(crate) fn new(store: &Arc<dyn Store>, surroundings: &Surroundings, version: String) -> Self {
+        Self {
+            meter: surroundings.meter().clone(),
+            metrics: Metrics::new(Arc::clone(store)),
+            jobs: Jobs::new(Arc::clone(store)),
+            nodes: Nodes::new(Arc::clone(store)),
+            version,
+            began: surroundings.now(),
+        }
+    }
+
     /// What this node measured until now; none if it measures nothing.
     pub fn reading(&self) -> Option<Reading> {
         self.meter.reading()

@@ -21,7 +21,7 @@ pub enum Count {
     JobsClaimed,
     /// Writes that found another version, because somebody else wrote first.
     Conflicts,
-    /// Calls of the store that failed.
+    /// Calls of the store that failed, or were not answered.
     StoreErrors,
     /// Messages that were sent to the observer.
     ObserverMessages,

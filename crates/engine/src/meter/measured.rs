@@ -27,7 +27,9 @@ impl Measured {
     fn answered<T>(&self, verb: Latency, began: Began, answer: &Result<T, StoreError>) {
         match answer {
             Ok(_) => self.meter.end(verb, began),
-            Err(_) => self.meter.count(Count::StoreErrors, 1),
+            Err(error) if error.is_passing() => self.meter.count(Count::StoreErrors, 1),
+            // It was asked for something impossible.
+            Err(_) => {}
         }
     }
 

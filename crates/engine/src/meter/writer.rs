@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rota_model::ids::{Incarnation, NodeId};
+use rota_model::ids::NodeId;
 use rota_model::log::Level as Loudness;
 use rota_model::metric::{BUCKET_MS, BucketTime, Sample, SampleKind, Samples};
 use rota_model::time::UnixMillis;
@@ -45,7 +45,9 @@ pub(crate) async fn write(
             biased;
             () = over.cancelled() => {}
             () = sleep(writer.pause()) => {
-                writer.turn_page();
+                if writer.turn_page() {
+                    writer.stand_back(&over).await;
+                }
                 writer.store().await;
             }
         }
@@ -89,19 +91,29 @@ impl Writer {
         self.surroundings.meter()
     }
 
-    /// Until the open bucket ends, and a moment longer; or until it is worth trying again.
+    /// Until the open bucket ends, or it is worth trying again.
     fn pause(&self) -> Duration {
         let left = BUCKET_MS - self.surroundings.now().0.rem_euclid(BUCKET_MS);
         let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
-        let end = left + SPREAD.mul_f64(self.surroundings.chance());
-        if self.waiting.is_empty() { end } else { end.min(PAUSE) }
+        if self.waiting.is_empty() { left } else { left.min(PAUSE) }
     }
 
-    /// Closes the bucket that is open, if its time is over.
-    fn turn_page(&mut self) {
+    /// Closes the bucket that is open, if its time is over. Says whether it was.
+    fn turn_page(&mut self) -> bool {
         let now = self.surroundings.now();
-        if BucketTime::of(now) != BucketTime::of(self.opened) {
+        let is_over = BucketTime::of(now) != BucketTime::of(self.opened);
+        if is_over {
             self.close(now);
+        }
+        is_over
+    }
+
+    /// Lets others write first, or not.
+    async fn stand_back(&self, over: &CancellationToken) {
+        tokio::select! {
+            biased;
+            () = over.cancelled() => {}
+            () = sleep(SPREAD.mul_f64(self.surroundings.chance())) => {}
         }
     }
 
@@ -143,8 +155,10 @@ impl Writer {
     }
 }
 
+/// The id of a run: they rise. It stands in every entry, so it is short; it only has to differ from those of the same node.
 fn run(surroundings: &Surroundings) -> String {
-    Incarnation::rising(surroundings.now(), &surroundings.randomness()).to_string()
+    let [high, low] = surroundings.random_bytes();
+    format!("{:011x}-{high:02x}{low:02x}", surroundings.now().as_u64())
 }
 
 /// What was measured, as it is stored. What did not happen is left out; a level, and how much was done, is always there.

@@ -6,10 +6,10 @@ use rota_model::ids::{JobId, LogId};
 use rota_model::log::{Level, Log};
 use rota_model::time::UnixMillis;
 use rota_store::access::{Recorder, Scheduler};
-use rota_store::collection::{Deleting, JOBS, LOGS, METRICS, Retention, TIMERS, USERS};
+use rota_store::collection::{Deleting, JOBS, LOGS, TIMERS, USERS};
 use rota_store::jobs::Jobs;
 use rota_store::logs::{LogFilter, Logs};
-use rota_store::query::{Order, Query};
+use rota_store::query::{Filter, Order, Query};
 use rota_store::repository::{Created, Saved};
 use rota_store::seam::{Body, Key, Write};
 use rota_store::{Store, StoreError, sweep};
@@ -60,23 +60,49 @@ async fn what_changed_since_it_was_looked_at_is_left() {
 }
 
 #[tokio::test]
-async fn a_collection_is_swept_by_the_span_that_it_declares() {
+async fn a_domain_is_swept_apart_from_others_and_from_what_is_nobodys() {
     let store = store();
-    let Retention::For { span, .. } = LOGS.kept else { panic!("logs are not kept for ever") };
-    let span_ms = i64::try_from(span.as_millis()).unwrap();
-    let logs = logged(&store, &[10, 11]).await;
-    let expired = |now| sweep::delete_expired(store.as_ref(), &LOGS, UnixMillis(now), 100);
-    assert_eq!(expired(10 + span_ms).await.unwrap(), 0);
-    assert_eq!(expired(11 + span_ms).await.unwrap(), 1);
-    assert_eq!(left(&logs).await, ["11"]);
-    assert_eq!(sweep::delete_expired(store.as_ref(), &METRICS, UnixMillis(i64::MAX), 100).await.unwrap(), 0);
+    let logs = logged(&store, &[10, 20]).await;
+    for (name, at) in [("red", 11), ("red", 21), ("blue", 12)] {
+        let log = Log::new(Level::Info, format!("{name} {at}"), node("a"), UnixMillis(at));
+        let log = Log { domain: Some(domain(name)), ..log };
+        logs.append(vec![(LogId::derived(&[name, &at.to_string()]), log)]).await.unwrap();
+    }
+    let sweep = |whose: Filter| {
+        sweep::delete_older_of(store.as_ref(), &LOGS, Some(whose), UnixMillis(20), UnixMillis(99), 100)
+    };
+    assert_eq!(sweep(Filter::Is("domain", json!("red"))).await.unwrap(), 1);
+    assert_eq!(left(&logs).await, ["red 21", "20", "blue 12", "10"]);
+    assert_eq!(sweep(Filter::Absent("domain")).await.unwrap(), 1);
+    assert_eq!(left(&logs).await, ["red 21", "20", "blue 12"]);
+}
+
+#[tokio::test]
+async fn the_oldest_jobs_of_a_domain_are_walked_through_in_pages() {
+    let jobs = Jobs::new(store());
+    for (name, whose, made) in
+        [("a", "red", 30), ("b", "red", 10), ("c", "blue", 5), ("d", "red", 20), ("e", "red", 40)]
+    {
+        let mut job = job(whose, name, "FAILED", "");
+        job.metadata.created_at = UnixMillis(made);
+        new(jobs.create(job).await.unwrap());
+    }
+    let (mut walked, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = jobs.oldest(&domain("red"), UnixMillis(10), UnixMillis(40), 1, cursor).await.unwrap();
+        walked.extend(page.0.into_iter().map(|job| job.document.metadata.created_at.0));
+        cursor = page.1;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(walked, [10, 20, 30]);
 }
 
 #[tokio::test]
 async fn what_is_kept_for_ever_is_never_swept() {
     let store = store();
     new(Jobs::new(Arc::clone(&store)).create(job("red", "a", "FAILED", "")).await.unwrap());
-    assert_eq!(sweep::delete_expired(store.as_ref(), &JOBS, UnixMillis(i64::MAX), 100).await.unwrap(), 0);
     let refused = sweep::delete_older(store.as_ref(), &JOBS, UnixMillis(i64::MAX), UnixMillis(1), 100).await;
     assert!(matches!(refused, Err(StoreError::Refused { .. })));
     assert_eq!(Jobs::new(store).totals(None).await.unwrap().len(), 1);

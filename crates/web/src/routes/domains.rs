@@ -82,19 +82,27 @@ pub(crate) async fn show(
 }
 
 /// Changes a domain. What is left out goes back to what it is by default.
-#[utoipa::path(put, path = "/api/v1/domains/{domain}", tag = "domains", security(("api_key" = ["installation"])),
+///
+/// Its administrators decide how long things are kept; its weight is for the administrator of the installation.
+#[utoipa::path(put, path = "/api/v1/domains/{domain}", tag = "domains", security(("api_key" = ["admin"])),
     params(("domain" = Domain, Path)),
     request_body = DomainSettings,
     responses((status = 200, description = "As it is now", body = DomainDocument),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     PathOf(name): PathOf<Domain>,
     headers: HeaderMap,
     JsonBody(settings): JsonBody<DomainSettings>,
 ) -> Result<impl IntoResponse, Problem> {
     let before = app.accounts.domain(&name).await?.ok_or_else(|| Problem::not_found("domain"))?;
     etag::must_match(&headers, before.version)?;
+    if settings.weight != before.document.weight && !caller.rights.installation {
+        let weight = before.document.weight.map_or("left out".to_owned(), |weight| weight.to_string());
+        let detail = format!("a weight is set by the administrator of the installation: here it is {weight}");
+        return Err(Problem::new(Kind::FORBIDDEN, detail));
+    }
     let meanwhile = || Problem::new(Kind::CONFLICT, "the domain was changed at the same moment: look again");
     let after = app.accounts.set_domain(before, settings).await?.ok_or_else(meanwhile)?;
     Ok((etag::of(after.version), Json(after.document)))
