@@ -52,7 +52,9 @@ async fn careful_headers(request: axum::extract::Request, next: middleware::Next
 pub async fn serve(listener: TcpListener, app: Arc<App>) -> io::Result<()> {
     let stop = app.stop.clone();
     let stopped = stop.clone().cancelled_owned();
-    let serving = axum::serve(listener, router(app)).with_graceful_shutdown(stopped);
+    // Made once: a bare router would be copied, with all its routes, for each connection.
+    let service = router(app).into_make_service();
+    let serving = axum::serve(listener, service).with_graceful_shutdown(stopped);
     tokio::select! {
         served = serving.into_future() => served,
         () = async {
