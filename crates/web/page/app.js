@@ -33,11 +33,14 @@ let jobs;
 let jobPage;
 let watch; // its signal ends what follows the things of this session and place
 let reloadBoard;
+let parting; // what is left to say of a place that was left
+let isStreamOpen; // not known at first
+let isAnswering = true;
 const complaints = new Map();
 
 function watchPlace() {
   watch?.abort();
-  reloadBoard = jobPage = undefined;
+  reloadBoard = jobPage = isStreamOpen = undefined;
   if (!session || document.hidden) return;
   watch = new AbortController();
   const { signal } = watch;
@@ -67,7 +70,7 @@ function watchDomain(signal) {
       },
       counts: (counts) => takeCounts(counts),
     },
-    connected: showConnection,
+    connected: streamChanged,
     failed: (problem) => cope("board", problem),
   });
   reloadBoard = reload;
@@ -80,7 +83,7 @@ function watchNodes(signal) {
     path: "/events",
     load: () => loadNodes(signal).then(draw),
     heard: { node: (node) => { nodes.apply(node); draw(); } },
-    connected: showConnection,
+    connected: streamChanged,
     failed: (problem) => cope("board", problem),
   });
 }
@@ -92,10 +95,10 @@ function watchJob(signal) {
     signal,
     mayChange: mayChangeJobs,
     cope,
-    connected: showConnection,
-    gone: () => {
+    connected: streamChanged,
+    gone: (message) => {
+      parting = message;
       location.hash = linkTo({ domain: place.domain });
-      complain("gone", "There is no such job, or no longer.");
     },
   });
   jobPage.follow(streamPath());
@@ -117,7 +120,8 @@ function cope(what, problem) {
     showSignIn("Your session has ended. Sign in again.");
     return false;
   }
-  if (problem?.status === 0) showConnection(false);
+  isAnswering = problem?.status !== 0;
+  showConnection();
   complain(what, problem?.status === 0 ? "" : problem?.message);
   return problem !== undefined;
 }
@@ -226,7 +230,15 @@ function hideOlder() {
   element("load-older").focus();
 }
 
-function showConnection(isOpen) {
+function streamChanged(isOpen) {
+  isStreamOpen = isOpen;
+  showConnection();
+}
+
+/** It is live while the stream is open and what is asked is answered. */
+function showConnection() {
+  if (isStreamOpen === undefined && isAnswering) return;
+  const isOpen = Boolean(isStreamOpen && isAnswering);
   element("connection").dataset.state = isOpen ? "live" : "lost";
   write(element("connection"), isOpen ? "Live" : "Connection lost, trying again…");
   element("main").classList.toggle("stale", !isOpen);
@@ -335,7 +347,9 @@ function showPlace() {
   const domain = [asked.domain, "default"].find((name) => names.includes(name)) ?? names[0];
   if (domain !== place.domain) element("queue").hidden = true;
   place = { ...asked, domain, job: domain && asked.job };
-  complain("gone");
+  complaints.clear();
+  complain("parting", parting);
+  parting = undefined;
   jobs = new JobList(domain, { status: place.status, type: place.type, text: place.text });
   clearJobs();
   showOnly(place.job ? "job" : "board");

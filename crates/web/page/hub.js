@@ -4,12 +4,15 @@
 import { Streams, Subscriber } from "./stream.js";
 
 const LEADER = "rota-streams";
+/** Tabs that were opened before Rota was replaced may still have their worker: one that speaks another way has another name. */
+const WORKER = "rota-1";
 
 /** Names this tab. Not a secret: it only has to differ from those of the other tabs. */
 const NAME = `rota-tab-${Date.now()}-${Math.random()}`;
 
-function byWorker(deliver) {
-  const worker = new SharedWorker("/worker.js", { type: "module", name: "rota" });
+function byWorker(deliver, failed) {
+  const worker = new SharedWorker("/worker.js", { type: "module", name: WORKER });
+  worker.addEventListener("error", failed);
   worker.port.addEventListener("message", ({ data }) => deliver(data));
   worker.port.start();
   navigator.locks?.request(NAME, () => new Promise(() => {}));
@@ -60,14 +63,23 @@ function byItself(deliver) {
   return (paths) => subscriber.want(paths);
 }
 
-function connect(deliver) {
-  if (globalThis.SharedWorker) return byWorker(deliver);
-  if (globalThis.BroadcastChannel && navigator.locks) return byLeader(deliver);
-  return byItself(deliver);
-}
-
 const heardBy = new Map();
 let want;
+
+function connect() {
+  if (globalThis.SharedWorker) return byWorker(deliver, withoutWorker);
+  return connectTabs();
+}
+
+function connectTabs() {
+  return globalThis.BroadcastChannel && navigator.locks ? byLeader(deliver) : byItself(deliver);
+}
+
+/** A worker that cannot be started is as good as none. */
+function withoutWorker() {
+  want = connectTabs();
+  want([...heardBy.keys()]);
+}
 
 function deliver({ path, name, data }) {
   for (const heard of heardBy.get(path) ?? []) heard(name, data);
@@ -75,7 +87,7 @@ function deliver({ path, name, data }) {
 
 /** Listens to a stream until the signal is aborted: `heard(name, data)`, where a connection is `open` or `lost` or `refused`. */
 export function listen(path, signal, heard) {
-  want ??= connect(deliver);
+  want ??= connect();
   heardBy.set(path, [...(heardBy.get(path) ?? []), heard]);
   want([...heardBy.keys()]);
   signal.addEventListener("abort", () => {

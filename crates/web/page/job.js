@@ -30,7 +30,7 @@ export class JobPage {
   #asked = 0;
   #askWhy;
 
-  /** `mayChange` says whether the user may press buttons; `gone` is called when there is no such job any more. */
+  /** `mayChange` says whether the user may press buttons; `gone(message)` is called when there is no such job any more. */
   constructor(root, { domain, id, signal, mayChange, cope, connected, gone }) {
     Object.assign(this, { domain, id, signal, mayChange, cope, connected, gone });
     this.#root = root;
@@ -55,8 +55,9 @@ export class JobPage {
       heard: { job: (job) => job.jobId === this.id && this.#show(job), node: () => this.#isWaiting() && this.#askWhy() },
       connected: this.connected,
       failed: (problem) => {
-        if (problem?.status === 404) this.gone();
-        return this.cope("job", problem);
+        if (problem?.status !== 404) return this.cope("job", problem);
+        this.gone(problem.message);
+        return false;
       },
     });
     this.#followLog();

@@ -5,6 +5,9 @@ const ROOT = "/api/v1";
 const KINDS = ["job", "counts", "node", "reload", "log"];
 const REOPEN_MS_MIN = 500;
 const REOPEN_MS_MAX = 10_000;
+/** How often it is looked whether the computer slept, and after which pause it did: streams may be dead then without knowing. */
+const LOOK_MS = 5_000;
+const SLEPT_MS = 20_000;
 /** Who listens again within this time finds the stream still open. */
 const LINGER_MS = 1_000;
 
@@ -42,6 +45,11 @@ class Stream {
     this.#source.close();
   }
 
+  reopen() {
+    this.close();
+    this.#open();
+  }
+
   #open() {
     const source = new EventSource(ROOT + this.#path);
     this.#source = source;
@@ -68,6 +76,11 @@ class Stream {
 
 export class Streams {
   #byPath = new Map();
+  #lookedAt = Date.now();
+
+  constructor() {
+    setInterval(() => this.#look(), LOOK_MS);
+  }
 
   /** Calls `listener(name, data)` for what comes, and gives the function that ends it. */
   listen(path, listener) {
@@ -78,6 +91,12 @@ export class Streams {
       stream.remove(listener);
       setTimeout(() => this.#closeUnheard(path), LINGER_MS);
     };
+  }
+
+  #look() {
+    const slept = Date.now() - this.#lookedAt > SLEPT_MS;
+    this.#lookedAt = Date.now();
+    if (slept) for (const stream of this.#byPath.values()) stream.reopen();
   }
 
   #closeUnheard(path) {

@@ -64,7 +64,9 @@ async fn careful_headers(request: axum::extract::Request, next: middleware::Next
 
 /// Serves until the app is stopped; requests under way may finish within a moment.
 pub async fn serve(listener: TcpListener, app: Arc<App>) -> io::Result<()> {
-    let (stop, router) = (app.stop.clone(), router(app));
+    let stop = app.stop.clone();
+    // Made once: it would be copied, with all its routes, for each connection.
+    let router: Router = router(app).with_state(());
     let open = GracefulShutdown::new();
     tokio::select! {
         () = stop.cancelled() => {}
