@@ -3,12 +3,14 @@
 //! - [`stage`]: a node on the embedded store, in this process
 //! - [`http`]: the real program in a process of its own, the clients beside it on the same machine
 //! - [`latency`]: the time from submit to handler start, measured where both ends read one clock
+//! - [`lists`]: a page of a list by each filter, among a great many
 //! - [`sharing`]: a single job beside a great many of another domain
 //! - [`idle`]: what a node costs that has nothing to do
 
 mod http;
 mod idle;
 mod latency;
+mod lists;
 mod sharing;
 mod stage;
 
@@ -66,6 +68,9 @@ pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
     measurements.extend(http::run(options).await);
     if options.crowd > 0 && options.wants(sharing::CASE) {
         measurements.extend(sharing::run(options.crowd, options.samples).await);
+    }
+    if options.crowd > 0 && options.wants(lists::CASE) {
+        measurements.extend(lists::run(options.crowd, options.samples).await);
     }
     if options.wants("idle") {
         measurements.extend(idle::run().await);
