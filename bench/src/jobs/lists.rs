@@ -61,11 +61,11 @@ fn questions(count: usize) -> Vec<(&'static str, String, bool)> {
 fn job(mut place: Place) -> Job {
     let number = place.job_number;
     let special = number <= 3 * FEW;
-    let ours = number % 3 != 0;
+    let ours = !number.is_multiple_of(3);
     place.domain = if ours { Domain::default() } else { "other".parse().unwrap() };
     let kind = match (ours, number) {
         (true, 1) => "rare",
-        (true, _) if number % 2 == 0 => "noop",
+        (true, _) if number.is_multiple_of(2) => "noop",
         (true, _) => "wait",
         (false, _) => "elsewhere",
     };
@@ -141,7 +141,7 @@ async fn counts(stage: &Stage, samples: usize) -> Vec<Measurement> {
 
 /// The text index reads behind; the last job's number stands in nobody's name, so the newest of a team is looked for.
 async fn until_words_are_found(stage: &Stage, count: usize) {
-    let newest = (1..=count as u64).rev().find(|number| number % 3 != 0).unwrap();
+    let newest = (1..=count as u64).rev().find(|number| !number.is_multiple_of(3)).unwrap();
     let path = format!(
         "{JOBS}?limit=1&text=team%20{}&createdAfter={}",
         newest % 100,
