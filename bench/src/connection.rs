@@ -10,16 +10,31 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// A connection that asks for the same again and again.
+    pub(crate) async fn asking(address: &str, key: &str, path: &str) -> Self {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\r\n");
+        Self::sending(address, head).await
+    }
+
     /// A connection that sends the same request again and again.
     pub(crate) async fn open(address: &str, key: &str, path: &str, body: &str) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
         let length = body.len();
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
              Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         );
+        Self::sending(address, request).await
+    }
+
+    async fn sending(address: &str, request: String) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
         Self { stream, request: request.into_bytes(), answer: Vec::with_capacity(4_096) }
+    }
+
+    /// How many times a text stands in the last answer.
+    pub(crate) fn count(&self, text: &str) -> usize {
+        String::from_utf8_lossy(&self.answer).matches(text).count()
     }
 
     /// Sends it and waits for the whole answer.

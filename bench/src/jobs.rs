@@ -4,6 +4,7 @@
 //! - [`http`]: the real program in a process of its own, the clients beside it on the same machine
 //! - [`latency`]: the time from submit to handler start, measured where both ends read one clock
 //! - [`observed`]: what it costs that logs and metrics are kept
+//! - [`lists`]: a page of a list by each filter, among a great many
 //! - [`sharing`]: a single job beside a great many of another domain
 //! - [`clearing`]: how long submissions wait while old jobs go
 //! - [`listeners`]: what those cost who only listen
@@ -14,6 +15,7 @@ mod http;
 mod idle;
 mod latency;
 mod listeners;
+mod lists;
 mod observed;
 mod sharing;
 mod stage;
@@ -82,6 +84,9 @@ pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
     }
     if options.listeners > 0 && options.wants(listeners::CASE) {
         measurements.extend(listeners::run(options).await);
+    }
+    if options.crowd > 0 && options.wants(lists::CASE) {
+        measurements.extend(lists::run(options.crowd, options.samples).await);
     }
     if options.wants("idle") {
         measurements.extend(idle::run().await);

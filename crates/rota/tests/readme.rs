@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use rota_testkit::process::{Home, Rota};
 
 const README: &str = include_str!("../../../README.md");
-const JOBS_AND_NODES: &str = include_str!("../../../docs/guides/jobs-and-nodes.md");
+const JOBS: &str = include_str!("../../../docs/guides/jobs.md");
 const HANDLERS: &str = include_str!("../../../docs/guides/handlers.md");
 const JOB_TYPES: &str = include_str!("../../../docs/guides/job-types.md");
 const OBSERVER: &str = include_str!("../../../docs/guides/observer.md");
@@ -96,12 +96,12 @@ fn every_command_of_the_readme_works() {
 }
 
 #[test]
-fn every_command_of_the_guide_to_jobs_and_nodes_works() {
+fn every_command_of_the_guide_to_jobs_works() {
     let home = Home::new(PROGRAM);
     lay_out(home.path());
-    fs::write(home.path().join("rota.toml"), blocks(JOBS_AND_NODES, "toml").join("\n")).unwrap();
+    fs::write(home.path().join("rota.toml"), blocks(JOBS, "toml").join("\n")).unwrap();
     let rota = home.up();
-    let mut script = blocks(JOBS_AND_NODES, "sh");
+    let mut script = blocks(JOBS, "sh");
     assert!(script.len() >= 8, "{script:?}");
     script.insert(0, "PATH=\"$PWD/target/release:$PATH\"".to_owned());
     let said = run(&home, &rota, &script);

@@ -1,10 +1,5 @@
 //! A request is followed through Rota: from whoever submitted a job to what its handler calls. Spans arrive at a real collector.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a surprise is a failure of the test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a surprise is a failure of the test")]
 
 use std::collections::BTreeMap;
 use std::fs;

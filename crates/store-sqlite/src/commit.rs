@@ -186,7 +186,7 @@ impl<'a> Commit<'a> {
             format!("pk, version, {hidden_at}{counted}, {}, {}", order.join(", "), document(collection));
         let sorted_by = 3 + collection.counted.len()..3 + collection.counted.len() + order.len();
         let mut found = Vec::new();
-        for statement in select::lists(query, &columns, None) {
+        for statement in select::lists(query, &columns, select::Way::By(None)) {
             let mut prepared = self.rows.connection.prepare_cached(&statement.text).map_err(&failed)?;
             let most = i64::try_from(room + self.sheet.len()).unwrap_or(i64::MAX);
             let values = statement.values.into_iter().chain([SqlValue::Integer(most)]);

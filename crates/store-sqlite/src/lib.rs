@@ -9,7 +9,7 @@
 //!   is next; [`prepared`]: writes made ready for it; [`commit`], [`sheet`], [`mod@line`], [`heads`]: what one commit changes;
 //!   [`counts`]: totals that are kept
 //! - [`durability`]: when what was acknowledged is on disk
-//! - [`reader`]: connections that read and never wait for the writer
+//! - [`reader`]: connections that read and never wait for the writer; [`narrow`]: few documents found by their words
 //! - [`text`]: words, indexed behind the writer
 //! - [`backup`], [`mod@check`], [`stats`]: what an operator does with a folder, while it is in use too
 
@@ -23,6 +23,7 @@ mod heads;
 pub mod holder;
 mod inbox;
 mod line;
+mod narrow;
 mod prepared;
 mod reader;
 mod row;

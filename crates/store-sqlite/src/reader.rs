@@ -9,18 +9,19 @@ use rota_store::collection::Index;
 use rota_store::cursor::Cursor;
 use rota_store::query::{Filter, Page, Query};
 use rota_store::seam::{Body, Document, Key, Tally};
+use rota_store::words::Words;
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::row::{document_in, from_column, key_in};
-use crate::select::{self, Statement, Suitable, order_columns};
+use crate::select::{self, Statement, Suitable, Way, order_columns};
 use crate::statements::{Statements, column, document, key};
-use crate::{counts, file, text, unavailable};
+use crate::{counts, file, narrow, text, unavailable};
 
-/// How many documents are sorted at once, rather than looked for among the others.
-const FEW: u64 = 2_000;
+/// How many documents are looked at for words that many have; a page ends there, and another goes on.
+const STEPS: usize = 4_000;
 /// A page ends when its documents have more than this, in bytes: a thousand large ones are several pages.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// More would only wait for the cores.
@@ -125,15 +126,15 @@ struct Found {
 fn find(connection: &Connection, query: &Query) -> Result<Page, StoreError> {
     // One more than asked for, to know whether there is a next page.
     let limit = query.limit + 1;
-    let (mut found, is_cut) = if query.firsts {
-        (firsts(connection, query, limit)?, false)
+    let Listed { mut found, cut_behind } = if query.firsts {
+        Listed { found: firsts(connection, query, limit)?, cut_behind: None }
     } else {
         list(connection, query, limit)?
     };
-    let more = is_cut || found.len() > query.limit;
+    let more = found.len() > query.limit;
     found.truncate(query.limit);
-    let last = found.last().filter(|_| more);
-    let next = last.map(|last| Cursor::behind_key(last.sort_key.clone(), query));
+    let last = if more { found.last().map(|last| last.sort_key.clone()) } else { cut_behind };
+    let next = last.map(|key| Cursor::behind_key(key, query));
     // The text index may know a document by words that it no longer has.
     if let Some(words) = query.words() {
         found.retain(|found| words.are_in(query.collection, &found.document.body));
@@ -145,8 +146,39 @@ fn find(connection: &Connection, query: &Query) -> Result<Page, StoreError> {
     Ok(Page { documents, next })
 }
 
-/// The first documents of a list, and whether it ends early because they are large.
-fn list(connection: &Connection, query: &Query, limit: usize) -> Result<(Vec<Found>, bool), StoreError> {
+/// The first documents of a list. It may end early: because they are large, or because many were looked at in vain.
+struct Listed {
+    found: Vec<Found>,
+    cut_behind: Option<Vec<Value>>,
+}
+
+/// How a list is read.
+struct Reading {
+    statements: Vec<Statement>,
+    /// What only the document itself tells.
+    words: Option<Words>,
+    /// How many documents are looked at.
+    steps: usize,
+}
+
+fn reading(connection: &Connection, query: &Query, columns: &str, limit: usize) -> rusqlite::Result<Reading> {
+    let read = |query: &Query, way: Way<'_>, words, steps| Reading {
+        statements: select::lists(query, columns, way),
+        words,
+        steps,
+    };
+    if let Some(rows) = narrow::to_few(connection, query)? {
+        return Ok(read(query, Way::Among(&rows), None, limit));
+    }
+    if !narrow::are_common(connection, query)? {
+        return Ok(read(query, Way::By(index_for(connection, query)?), None, limit));
+    }
+    let mut walk = query.clone();
+    walk.filters.retain(|filter| !matches!(filter, Filter::Text(_)));
+    Ok(read(&walk, Way::By(index_for(connection, &walk)?), query.words(), limit.max(STEPS)))
+}
+
+fn list(connection: &Connection, query: &Query, limit: usize) -> Result<Listed, StoreError> {
     let failed = unavailable("find");
     let collection = query.collection;
     let order = order_columns(query);
@@ -154,13 +186,15 @@ fn list(connection: &Connection, query: &Query, limit: usize) -> Result<(Vec<Fou
     let shown = if needs_body { document(collection) } else { key(collection).to_owned() };
     let columns = format!("{}, {shown}", order.join(", "));
     let (mut found, mut bytes) = (Vec::new(), 0);
-    let by = index_for(connection, query).map_err(&failed)?;
-    for statement in select::lists(query, &columns, by) {
-        let room = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
+    let Reading { statements, words, mut steps } =
+        reading(connection, query, &columns, limit).map_err(&failed)?;
+    for statement in statements {
+        let room = i64::try_from(steps).unwrap_or(i64::MAX);
         let values = statement.values.into_iter().chain([SqlValue::Integer(room)]);
         let mut prepared = connection.prepare_cached(&statement.text).map_err(&failed)?;
         let mut rows = prepared.query(params_from_iter(values)).map_err(&failed)?;
         while let Some(row) = rows.next().map_err(&failed)? {
+            steps -= 1;
             let sort_key = sort_key_in(row, order.len()).map_err(&failed)?;
             let document = if needs_body {
                 bytes += body_bytes(row, order.len());
@@ -169,16 +203,20 @@ fn list(connection: &Connection, query: &Query, limit: usize) -> Result<(Vec<Fou
                 let (key, version) = key_in(collection, row, order.len())?;
                 Document { key, version, body: Body::new() }
             };
-            found.push(Found { document, sort_key });
-            if bytes > PAGE_BYTES {
-                return Ok((found, true));
+            let is_meant = words.as_ref().is_none_or(|words| words.are_in(collection, &document.body));
+            let in_vain = words.is_some() && steps == 0;
+            if bytes > PAGE_BYTES || in_vain {
+                let cut_behind = Some(sort_key.clone());
+                found.extend(is_meant.then_some(Found { document, sort_key }));
+                return Ok(Listed { found, cut_behind });
+            }
+            found.extend(is_meant.then_some(Found { document, sort_key }));
+            if found.len() == limit {
+                return Ok(Listed { found, cut_behind: None });
             }
         }
-        if found.len() == limit {
-            break;
-        }
     }
-    Ok((found, false))
+    Ok(Listed { found, cut_behind: None })
 }
 
 /// The first document of each value of the order's first field, each found by one step into the index.
@@ -220,7 +258,8 @@ fn index_for(connection: &Connection, query: &Query) -> rusqlite::Result<Option<
         |filter: &&Filter| filter.path().is_some_and(|path| query.collection.counted.contains(&path));
     let filters = query.filters.iter().filter(counted).cloned().collect();
     let totals = counts::kept(connection, &Query { filters, after: None, ..query.clone() }, None)?;
-    let few = totals.is_some_and(|totals| totals.iter().map(|tally| tally.count).sum::<u64>() <= FEW);
+    let few = totals
+        .is_some_and(|totals| totals.iter().map(|tally| tally.count).sum::<u64>() <= narrow::FEW as u64);
     Ok(if few { Some(index) } else { ordered })
 }
 

@@ -81,13 +81,25 @@ pub(crate) fn suitable(query: &Query) -> Suitable {
     }
 }
 
+/// How the documents of a list are reached.
+#[derive(Clone, Copy)]
+pub(crate) enum Way<'a> {
+    /// By this index, or as SQLite chooses.
+    By(Option<&'a Index>),
+    /// One by one, and then sorted: no other row is meant.
+    Among(&'a [i64]),
+}
+
 /// The statements whose answers, one after the other, are the list. Each takes a limit as its last value, which is left
-/// to the caller. `columns` is what is answered; `by` is the index to use, where SQLite should not choose.
-pub(crate) fn lists(query: &Query, columns: &str, by: Option<&Index>) -> Vec<Statement> {
+/// to the caller. `columns` is what is answered.
+pub(crate) fn lists(query: &Query, columns: &str, way: Way<'_>) -> Vec<Statement> {
     let order = order_columns(query);
     let direction = if query.order.descending { "DESC" } else { "ASC" };
     let sorted: Vec<String> = order.iter().map(|name| format!("{name} {direction}")).collect();
-    let base = matching(query, by);
+    let base = match way {
+        Way::By(index) => matching(query, index),
+        Way::Among(rows) => matching_among(query, rows),
+    };
     parts(query, &order)
         .into_iter()
         .map(|part| {
@@ -100,6 +112,21 @@ pub(crate) fn lists(query: &Query, columns: &str, by: Option<&Index>) -> Vec<Sta
             }
         })
         .collect()
+}
+
+/// The same as [`matching`], where nothing else than these rows can be meant.
+fn matching_among(query: &Query, rows: &[i64]) -> Statement {
+    let collection = query.collection;
+    let text = format!(
+        " FROM {} NOT INDEXED WHERE pk IN (SELECT value FROM json_each(?)) AND {}",
+        table(collection),
+        is_shown(collection)
+    );
+    let rows = Value::from(rows).to_string();
+    let mut statement = Statement { text, values: vec![SqlValue::Text(rows)] };
+    let by_words = |filter: &&Filter| matches!(filter, Filter::Text(_));
+    narrow_down(query, query.filters.iter().filter(|filter| !by_words(filter)), &mut statement);
+    statement
 }
 
 /// `FROM … WHERE …`: what a query is about, without order and cursor.
@@ -116,14 +143,16 @@ pub(crate) fn matching(query: &Query, by: Option<&Index>) -> Statement {
             statement.values.push(SqlValue::Integer(at.0));
         }
     }
+    narrow_down(query, query.filters.iter(), &mut statement);
+    statement
+}
+
+fn narrow_down<'a>(query: &Query, filters: impl Iterator<Item = &'a Filter>, statement: &mut Statement) {
     if let Some(domain) = &query.domain {
         statement.text.push_str(" AND in_domain = ?");
         statement.values.push(SqlValue::Text(domain.to_string()));
     }
-    for filter in &query.filters {
-        condition(collection, filter, &mut statement);
-    }
-    statement
+    filters.for_each(|filter| condition(query.collection, filter, statement));
 }
 
 /// The statement whose answer is the first document behind a value of the order's first field; the first of all if there is
@@ -250,7 +279,7 @@ pub(crate) fn index(collection: &Collection) -> String {
 }
 
 /// Words have no quotes in them: they are letters and digits.
-fn match_words(words: &Words) -> String {
+pub(crate) fn match_words(words: &Words) -> String {
     let each =
         words.0.iter().map(|word| format!("\"{}\"{}", word.text, if word.is_beginning { "*" } else { "" }));
     each.collect::<Vec<_>>().join(" AND ")

@@ -1,5 +1,5 @@
 //! Where a job stands in a trace is taken from the header or from the job, and kept with it.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 mod stage;
 

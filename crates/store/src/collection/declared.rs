@@ -9,7 +9,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// An index is paid for at every change of what it holds. So there is none by status as such: what is rare (failures)
 /// has a small index of its own, and what waits or runs is found by the index that claims use. Few jobs expire, and only
-/// those stand in the index of what expires.
+/// those stand in the index of what expires. A type never changes and few are in use, so that an index by it grows in few
+/// places; names are many, and are found by their words.
 pub static JOBS: Collection = Collection {
     name: "jobs",
     fields: &[
@@ -42,6 +43,7 @@ pub static JOBS: Collection = Collection {
         Index::new("due", &["lane", "runAt", "jobNumber"]).only("status", "QUEUED"),
         Index::new("held", &["owner"]).only("status", "STARTED"),
         Index::new("newest", NEWEST),
+        Index::new("of_type", &["domain", "input.type", "metadata.createdAt", "jobNumber"]),
         Index::new("failed", NEWEST).only("status", "FAILED"),
         Index::new("error", NEWEST).only("status", "ERROR"),
         Index::new("expiring", &["expiresAt"]).only("status", "QUEUED").sparse(),

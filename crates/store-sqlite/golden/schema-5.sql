@@ -20,6 +20,7 @@ CREATE TABLE "text_changes" (seq INTEGER PRIMARY KEY AUTOINCREMENT, collection T
 CREATE INDEX "jobs.due" ON "jobs.rows" ("lane", "runAt", "jobNumber") WHERE hidden_at IS NULL AND "status" = 'QUEUED';
 CREATE INDEX "jobs.held" ON "jobs.rows" ("owner") WHERE hidden_at IS NULL AND "status" = 'STARTED';
 CREATE INDEX "jobs.newest" ON "jobs.rows" ("domain", "metadata_createdAt", "jobNumber") WHERE hidden_at IS NULL;
+CREATE INDEX "jobs.of_type" ON "jobs.rows" ("domain", "input_type", "metadata_createdAt", "jobNumber") WHERE hidden_at IS NULL;
 CREATE INDEX "jobs.failed" ON "jobs.rows" ("domain", "metadata_createdAt", "jobNumber") WHERE hidden_at IS NULL AND "status" = 'FAILED';
 CREATE INDEX "jobs.error" ON "jobs.rows" ("domain", "metadata_createdAt", "jobNumber") WHERE hidden_at IS NULL AND "status" = 'ERROR';
 CREATE INDEX "jobs.expiring" ON "jobs.rows" ("expiresAt") WHERE hidden_at IS NULL AND "status" = 'QUEUED' AND "expiresAt" IS NOT NULL;
