@@ -126,8 +126,10 @@ impl JobDesk {
             let unique = self.submit_unique(domain, &submission, known.as_deref(), job_id, number);
             return Box::pin(unique).await;
         }
+        let limits = known.as_ref().map(|known| known.job_type.limits()).unwrap_or_default();
+        let is_limited = limits.apply_to(submission.limit_key.is_some());
         let job = self.job(domain, submission, known.as_deref(), job_id, number);
-        self.create(job).await
+        self.create(job, is_limited).await
     }
 
     /// The id of the job, if there is nothing to be said against it, and what the domain says of its type.
@@ -169,8 +171,8 @@ impl JobDesk {
     }
 
     /// Stores a job, already claimed if this node can begin with it at once.
-    async fn create(&self, job: Job) -> Result<Submitted, SubmitError> {
-        let created = match self.processor.seat_for(&job) {
+    async fn create(&self, job: Job, is_limited: bool) -> Result<Submitted, SubmitError> {
+        let created = match self.processor.seat_for(&job, is_limited) {
             Some(seat) => Processor::begin_new(&self.processor, seat, job).await,
             None => self.create_queued(job).await,
         };

@@ -10,6 +10,7 @@
 //! - watch: reads the `state` documents, finds the dead, and its own place among the living
 //! - recovery: queues again what nobody runs
 //! - watchdog: stops all handlers when the lease is over
+//! - limits: what the node may run of what is limited
 //! - maintenance: what expired, and what was deleted long ago
 
 mod rounds;
@@ -23,6 +24,7 @@ use rota_model::log::Level;
 use rota_model::node::{NodeRole, NodeWish};
 use rota_model::settings::Settings;
 use rota_store::domains::Domains;
+use rota_store::job_limits::JobLimits;
 use rota_store::jobs::Jobs;
 use rota_store::logs::Logs;
 use rota_store::nodes::Nodes;
@@ -127,10 +129,14 @@ impl Node {
                 .await?;
         tell_of_joining(&surroundings, &options, membership.wanted());
         let waiters = Waiters::default();
+        let registry = TypeRegistry::new(&store, Arc::clone(&types), surroundings.clone(), options.registry);
+        let registry = Arc::new(registry);
         let processor = Arc::new(Processor::new(processor::Parts {
             jobs: jobs.clone(),
             domains: Domains::new(Arc::clone(&store)),
-            types: Arc::clone(&types),
+            limits: JobLimits::new(Arc::clone(&store)),
+            registry: Arc::clone(&registry),
+            types,
             surroundings: surroundings.clone(),
             waiters: waiters.clone(),
             lease: Arc::clone(&lease),
@@ -140,8 +146,6 @@ impl Node {
         let works = options.roles.contains(&NodeRole::Processor);
         let wanted = membership.wanted();
         processor.set_rests(!works || wanted.is_some());
-        let registry = TypeRegistry::new(&store, types, surroundings.clone(), options.registry);
-        let registry = Arc::new(registry);
         let desk = JobDesk::new(desk::Parts {
             jobs: jobs.clone(),
             unique_keys: UniqueKeys::new(Arc::clone(&store)),
@@ -194,6 +198,7 @@ impl Node {
         ];
         if registry.is_open() {
             parts.push(spawn(Box::pin(registry.listen())));
+            parts.push(spawn(Box::pin(Arc::clone(&life.processor).keep_limits())));
         }
         let mut beats =
             life.surroundings.spawn(rounds::beat(Arc::clone(&life), membership, over.clone(), stop.clone()));

@@ -49,6 +49,7 @@ pub(super) fn listing(job: &Job, now: UnixMillis) -> Table {
         ("expires", job.expires_at.map(at)),
         ("timeout", job.timeout_ms.map(|millis| text(span(Duration::from_millis(millis))))),
         ("unique", job.unique.as_ref().map(unique)),
+        ("limit key", job.limit_key.as_ref().map(text)),
         ("started", job.started_at.map(at)),
         ("finished", job.finished_at.map(at)),
         ("took", took(job, now).map(text)),
