@@ -7,9 +7,11 @@
 //! - [`batch`]: many at once
 //! - [`keys`]: those of which there is to be only one at a time
 //! - [`changes`]: cancel, requeue, delete
+//! - [`held_up`]: whether a limit holds a job up
 
 mod batch;
 mod changes;
+mod held_up;
 mod keys;
 
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use rota_model::job::submission::{MAX_KEY_CHARS, Place};
 use rota_model::job::{Job, NewJob};
 use rota_store::cursor::Cursor;
 use rota_store::hints::Changes;
+use rota_store::job_limits::JobLimits;
 use rota_store::jobs::{JobFilter, Jobs};
 use rota_store::repository::Created;
 use rota_store::seam::Version;
@@ -39,6 +42,7 @@ use crate::waiters::Waiters;
 
 pub use batch::{Accepted, MAX_BATCH};
 pub use changes::{ChangeError, Deleted};
+pub use held_up::HeldUp;
 
 /// A hint may be lost: whoever waits looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -79,6 +83,7 @@ pub enum SubmitError {
 pub struct JobDesk {
     jobs: Jobs,
     unique_keys: UniqueKeys,
+    limits: JobLimits,
     registry: Arc<TypeRegistry>,
     numbers: Numbers,
     waiters: Waiters,
@@ -98,6 +103,7 @@ struct Checked {
 pub(crate) struct Parts {
     pub(crate) jobs: Jobs,
     pub(crate) unique_keys: UniqueKeys,
+    pub(crate) limits: JobLimits,
     pub(crate) registry: Arc<TypeRegistry>,
     pub(crate) waiters: Waiters,
     pub(crate) surroundings: Surroundings,
@@ -108,9 +114,21 @@ pub(crate) struct Parts {
 
 impl JobDesk {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { jobs, unique_keys, registry, waiters, surroundings, sections, node, processor } = parts;
+        let Parts { jobs, unique_keys, limits, registry, waiters, surroundings, sections, node, processor } =
+            parts;
         let numbers = Numbers::new(jobs.clone());
-        Self { jobs, unique_keys, registry, numbers, waiters, surroundings, sections, node, processor }
+        Self {
+            jobs,
+            unique_keys,
+            limits,
+            registry,
+            numbers,
+            waiters,
+            surroundings,
+            sections,
+            node,
+            processor,
+        }
     }
 
     /// The types of jobs, and what domains say of them.

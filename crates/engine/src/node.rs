@@ -149,6 +149,7 @@ impl Node {
         let desk = JobDesk::new(desk::Parts {
             jobs: jobs.clone(),
             unique_keys: UniqueKeys::new(Arc::clone(&store)),
+            limits: JobLimits::new(Arc::clone(&store)),
             registry: Arc::clone(&registry),
             waiters: waiters.clone(),
             surroundings: surroundings.clone(),

@@ -253,11 +253,12 @@ impl Account {
 
     /// It is written. Says whether there is something now that was not there before.
     pub(in crate::processor) fn written(&mut self, part: &Part, version: Version, at: Duration) -> bool {
+        // What took long to write counts from when it was asked for: by then others may start, too.
         let gains = part.slots > self.held || part.starts > 0;
         (self.held, self.is_unsure) = (part.slots, false);
         self.seen = Some((version, at));
         if part.starts > 0 {
-            (self.starts, self.starts_until) = (part.starts, at + STARTS_HOLD);
+            (self.starts, self.starts_until) = (part.starts, self.looked_at + STARTS_HOLD);
         }
         if gains {
             self.wanted = 0;
