@@ -168,7 +168,7 @@ async fn start_for_a_minute(stage: &Stage, nodes: &[Running], rate: f64) -> f64 
 
 #[tokio::test(start_paused = true)]
 async fn a_rate_holds_within_five_percent_over_a_minute() {
-    for (rate, nodes) in [(20.0, 1), (20.0, 3), (1.5, 2)] {
+    for (rate, nodes) in [(6.0, 1), (6.0, 3), (1.5, 2)] {
         let stage = Stage::new();
         let mut up = Vec::new();
         for name in ["one", "two", "three"].into_iter().take(nodes) {
@@ -218,11 +218,11 @@ async fn clocks_that_differ_and_jump_neither_stop_a_rate_nor_let_more_through() 
             by_ms.store(ms, Ordering::Relaxed);
         }
     };
-    let (started, ()) = tokio::join!(start_for_a_minute(&stage, &nodes, 20.0), jumps);
+    let (started, ()) = tokio::join!(start_for_a_minute(&stage, &nodes, 6.0), jumps);
     // What the node that is off claims is written with its time: only what the other one claims is counted for certain.
-    assert!(started <= 1_260.0, "{started}");
+    assert!(started <= 378.0, "{started}");
     let left = stage.jobs().totals(None).await.unwrap().get(&JobStatus::Queued).copied().unwrap_or(0);
-    assert!((30..=180).contains(&left), "{left} of 1,500 are left after 71 seconds");
+    assert!((9..=54).contains(&left), "{left} of 450 are left after 71 seconds");
     for node in nodes {
         node.stop().await;
     }
@@ -307,12 +307,12 @@ async fn a_great_many_keys_all_have_their_turn() {
     let node = stage.up("one").await;
     limit(&node, "act", json!({"perKey": {"concurrency": 1}})).await;
     let jobs: Vec<NewJob> =
-        (0..1_200).map(|nth| NewJob { limit_key: Some(format!("key {nth}")), ..act(json!({})) }).collect();
+        (0..300).map(|nth| NewJob { limit_key: Some(format!("key {nth}")), ..act(json!({})) }).collect();
     let ids = submit(&node, jobs).await;
     all_ended(&stage, &node, &ids).await;
     assert!(document(&stage, Some("key 7")).await.is_some());
     // Long after, the documents are gone.
-    sleep(Duration::from_secs(2 * 60 * 60)).await;
+    sleep(Duration::from_secs(62 * 60)).await;
     assert_eq!(document(&stage, Some("key 7")).await, None);
     node.stop().await;
 }

@@ -32,8 +32,10 @@ const FIRST: u32 = 4;
 pub(in crate::processor) struct Account {
     bounds: Bounds,
     held: u32,
-    /// How many of them are not to be used again when they are free, since others wait.
+    /// How many of them may be used again when what uses them has ended; fewer than all, if others wait.
     cap: u32,
+    /// How many were used and are not to be used again.
+    spent: u32,
     used: u32,
     starts: u32,
     starts_until: Duration,
@@ -69,6 +71,7 @@ impl Account {
             bounds,
             held: 0,
             cap: u32::MAX,
+            spent: 0,
             used: 0,
             starts: 0,
             starts_until: Duration::ZERO,
@@ -92,10 +95,9 @@ impl Account {
     }
 
     pub(super) fn available(&self, at: Duration) -> u32 {
-        let slots = self
-            .bounds
-            .concurrency
-            .map_or(u32::MAX, |most| self.held.min(self.cap).min(most).saturating_sub(self.used));
+        let usable = self.held.saturating_sub(self.spent);
+        let slots =
+            self.bounds.concurrency.map_or(u32::MAX, |most| usable.min(most).saturating_sub(self.used));
         let starts = self.bounds.starts_per_second.map_or(u32::MAX, |_| self.starts_at(at));
         slots.min(starts)
     }
@@ -118,6 +120,8 @@ impl Account {
 
     pub(super) fn free(&mut self, count: u32, at: Duration) {
         self.used = self.used.saturating_sub(count);
+        let beyond = self.held.saturating_sub(self.spent).saturating_sub(self.cap.max(self.used));
+        self.spent += beyond.min(count);
         self.active_at = at;
     }
 
@@ -157,7 +161,7 @@ impl Account {
         [
             when(self.is_unsure || self.is_told && concerns, self.looked_at + PAUSE),
             when(self.wanted > 0, self.retry_at),
-            when(has_spare && self.held > self.cap, self.looked_at + PAUSE),
+            when(self.spent > 0, self.looked_at + PAUSE),
             when(has_spare || self.is_in_line, (self.active_at + IDLE).max(self.looked_at + PAUSE)),
             when(self.held > 0 || self.used > 0, self.looked_at + LOOK),
             when(!concerns, self.active_at + KEPT),
@@ -175,9 +179,11 @@ impl Account {
 
     fn need(&self, at: Duration, may_queue: bool) -> Need {
         let is_active = at < self.active_at + IDLE;
-        let wanted = self.wanted.min(self.used.max(FIRST));
-        let more = if is_active { wanted.max(self.held.saturating_sub(self.used)) } else { 0 };
-        Need { used: self.used, more, queues: is_active && self.wanted > 0 && (may_queue || self.is_in_line) }
+        // What was reserved for something is used for it, whoever waits by now.
+        let fresh = self.held.saturating_sub(self.spent).saturating_sub(self.used);
+        let used = if is_active { self.used + fresh } else { self.used };
+        let more = if is_active { self.wanted.min(self.used.max(FIRST)).saturating_sub(fresh) } else { 0 };
+        Need { used, more, queues: is_active && self.wanted > 0 && (may_queue || self.is_in_line) }
     }
 
     /// What the clock of the document shows now.
@@ -210,9 +216,8 @@ impl Account {
             slots = limit.settle(me, node, concurrency, need);
         }
         let starts = self.take_starts(limit, slots, at, wall_us);
-        if self.wanted > 0 && concurrency.is_some() && slots <= need.used {
-            self.retry_at = self.retry_at.max(at + ASK_AGAIN);
-        }
+        let pause = if concurrency.is_some() && slots <= need.used { ASK_AGAIN } else { PAUSE };
+        self.retry_at = self.retry_at.max(at + pause);
         self.held = self.held.min(slots);
         self.looked_at = at;
         self.is_told = false;
@@ -255,7 +260,7 @@ impl Account {
     pub(in crate::processor) fn written(&mut self, part: &Part, version: Version, at: Duration) -> bool {
         // What took long to write counts from when it was asked for: by then others may start, too.
         let gains = part.slots > self.held || part.starts > 0;
-        (self.held, self.is_unsure) = (part.slots, false);
+        (self.held, self.spent, self.is_unsure) = (part.slots, 0, false);
         self.seen = Some((version, at));
         if part.starts > 0 {
             (self.starts, self.starts_until) = (part.starts, self.looked_at + STARTS_HOLD);
