@@ -4,11 +4,13 @@
 //! - [`http`]: the real program in a process of its own, the clients beside it on the same machine
 //! - [`latency`]: the time from submit to handler start, measured where both ends read one clock
 //! - [`sharing`]: a single job beside a great many of another domain
+//! - [`limits`]: what limits cost those they are not for
 //! - [`idle`]: what a node costs that has nothing to do
 
 mod http;
 mod idle;
 mod latency;
+mod limits;
 mod sharing;
 mod stage;
 
@@ -66,6 +68,12 @@ pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
     measurements.extend(http::run(options).await);
     if options.crowd > 0 && options.wants(sharing::CASE) {
         measurements.extend(sharing::run(options.crowd, options.samples).await);
+    }
+    if options.wants(limits::DRAIN) {
+        measurements.extend(limits::drains(options.jobs, options.runs).await);
+    }
+    if options.crowd > 0 && options.wants(limits::CASE) {
+        measurements.extend(limits::run(options.crowd, options.samples).await);
     }
     if options.wants("idle") {
         measurements.extend(idle::run().await);

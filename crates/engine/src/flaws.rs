@@ -48,7 +48,7 @@ pub enum Flaw {
     ServesByName,
     /// 9: a slot is counted as reserved though somebody else wrote to the limit meanwhile.
     ReservesBlindly,
-    /// 9: the slots of the dead are free at once, though what they ran is not lost yet.
+    /// 9: the slots of who was not seen lately are free at once, though it may still run what they are for.
     SweepsEarly,
     /// 9: the slots of the dead stay theirs.
     SweepsNever,

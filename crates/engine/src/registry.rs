@@ -154,6 +154,11 @@ impl TypeRegistry {
         }
     }
 
+    /// Moves on whenever something is heard of that was changed.
+    pub(crate) fn generation(&self) -> u64 {
+        self.cache.generation()
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
     }

@@ -181,6 +181,15 @@ async fn whatever_is_wrong_with_a_type_is_told_and_nothing_is_stored() {
         assert!(found.starts_with(pointer), "{what}: {}", answer.body);
         assert_eq!(stage.get(INVOICE).await.status, 404, "{what}");
     }
+    let limited = json!({
+        "concurrency": 20, "startsPerSecond": 0.5, "perKey": {"concurrency": 1, "startsPerSecond": 7.0}
+    });
+    let answer = put(&stage, &format!("{TYPES}/limited"), limited.clone()).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let shown = stage.get(&format!("{TYPES}/limited")).await.body;
+    for field in ["concurrency", "startsPerSecond", "perKey"] {
+        assert_eq!(shown[field], limited[field], "{field}");
+    }
     for name in ["a%0Ab", &"x".repeat(201), &"%F0%9F%9A%80".repeat(200)] {
         let answer = put(&stage, &format!("{TYPES}/{name}"), json!({})).await;
         assert_eq!(

@@ -19,6 +19,8 @@ use rota_store::{Store, StoreError, Versioned};
 use super::{KEY_REST, MAX_SLICES, Maintenance, SLICE};
 use crate::flaws::Flaw;
 
+/// For whom is broken on purpose: who was not seen for this long is taken for dead.
+const SEEN_LATELY: Duration = Duration::from_secs(4);
 /// How many slices of limits are looked through in one tick.
 const SLICES: u32 = 20;
 
@@ -116,10 +118,12 @@ impl Maintenance {
         // Whom we cannot understand we do not take for dead.
         let unreadable =
             if missing.is_empty() { Vec::new() } else { self.nodes.unreadable(&missing).await? };
+        let (now, early) = (self.surroundings.now(), self.surroundings.has(Flaw::SweepsEarly));
         let alive: BTreeSet<Incarnation> = states
             .iter()
             .flatten()
             .filter(|state| state.document.status != NodeStatus::Terminated)
+            .filter(|state| !early || now.since(state.document.last_seen_at) < SEEN_LATELY)
             .filter_map(|state| state.document.incarnation)
             .collect();
         let is_dead =

@@ -146,7 +146,8 @@ impl Processor {
     /// known holds, and what is not known waits.
     async fn rules_if_needed(&self) -> Result<(), StoreError> {
         let at = self.surroundings.elapsed();
-        if !self.hands().lanes.limits.wants_rules(at) {
+        let generation = self.registry.generation();
+        if !self.hands().lanes.limits.wants_rules(at, generation) {
             return Ok(());
         }
         let (mut failed, mut begins) = (false, false);
@@ -160,7 +161,7 @@ impl Processor {
                 }
             }
         }
-        self.hands().lanes.end_asking(at, failed);
+        self.hands().lanes.end_asking(at, generation, failed);
         if begins { self.take_up_running().await } else { Ok(()) }
     }
 

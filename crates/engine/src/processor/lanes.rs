@@ -217,9 +217,9 @@ impl Lanes {
     }
 
     /// What types limit was asked for.
-    pub(super) fn end_asking(&mut self, at: Duration, failed: bool) {
+    pub(super) fn end_asking(&mut self, at: Duration, generation: u64, failed: bool) {
         let mut limits = std::mem::take(&mut self.limits);
-        limits.end_asking(at, failed, |domain, kind| self.has_work(domain, kind));
+        limits.end_asking(at, generation, failed, |domain, kind| self.has_work(domain, kind));
         self.limits = limits;
     }
 
@@ -376,7 +376,7 @@ mod tests {
         let domain = |name: &str| name.parse::<Domain>().unwrap();
         lanes.limits.set_rule(&domain("a"), "mail", Some(limits));
         lanes.limits.set_rule(&domain("b"), "report", None);
-        lanes.end_asking(AT, false);
+        lanes.end_asking(AT, 0, false);
         lanes
     }
 

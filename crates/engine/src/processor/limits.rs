@@ -42,6 +42,8 @@ pub(super) struct Limits {
     /// When the rules were last asked for, and when that failed.
     asked: Option<Duration>,
     failed: Option<Duration>,
+    /// What the registry had heard of by then.
+    generation: u64,
     accounts: BTreeMap<LimitName, Account>,
     /// The accounts by the ids of their documents.
     by_id: BTreeMap<String, LimitName>,
@@ -86,11 +88,12 @@ impl Limits {
     }
 
     /// Whether to ask what types limit.
-    pub(super) fn wants_rules(&self, at: Duration) -> bool {
+    pub(super) fn wants_rules(&self, at: Duration, generation: u64) -> bool {
         if self.rules.is_empty() || self.failed.is_some_and(|failed| at < failed + STORE_PAUSE) {
             return false;
         }
-        self.unknown || self.asked.is_none_or(|asked| at >= asked + RULES_HOLD)
+        let is_old = self.asked.is_none_or(|asked| at >= asked + RULES_HOLD);
+        self.unknown || is_old || self.generation != generation
     }
 
     /// The types that were met.
@@ -123,10 +126,11 @@ impl Limits {
     pub(super) fn end_asking(
         &mut self,
         at: Duration,
+        generation: u64,
         failed: bool,
         has_work: impl Fn(&Domain, &str) -> bool,
     ) {
-        (self.asked, self.failed) = (Some(at), failed.then_some(at));
+        (self.asked, self.failed, self.generation) = (Some(at), failed.then_some(at), generation);
         let accounts = &self.accounts;
         self.rules.retain(|domain, rules| {
             rules.retain(|kind, _| {

@@ -207,7 +207,7 @@ fn limits(profile: Profile, seed: u64) -> Vec<(Domain, String, TypeLimits)> {
 fn bounds(dice: &mut StdRng, most: u32) -> Bounds {
     Bounds {
         concurrency: dice.random_bool(0.6).then(|| dice.random_range(1..=most)),
-        starts_per_second: dice.random_bool(0.3).then(|| f64::from(dice.random_range(2..=8_u32)) / 2.0),
+        starts_per_second: dice.random_bool(0.4).then(|| f64::from(dice.random_range(3..=6_u32)) / 2.0),
     }
 }
 
