@@ -81,7 +81,7 @@ impl Processor {
         let at = self.surroundings.elapsed();
         let (holder, names) = {
             let mut hands = self.hands();
-            (hands.holder, hands.lanes.limits.to_balance(at, MOST))
+            (hands.holder, hands.lanes.limits.balanced_now(at, MOST))
         };
         if names.is_empty() || !self.lease.is_good() {
             if !names.is_empty() {

@@ -386,7 +386,7 @@ mod tests {
         use rota_model::limit::Limit;
         use rota_store::seam::Version;
         let node = NodeId::derived(&["one"]);
-        for name in lanes.limits.to_balance(AT, 10) {
+        for name in lanes.limits.balanced_now(AT, 10) {
             let mut limit = Limit::new(name.clone(), NOW, node);
             let account = lanes.limits.account(&name).unwrap();
             let who = (Incarnation::derived(&["one"]), node);

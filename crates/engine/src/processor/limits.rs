@@ -105,7 +105,7 @@ impl Limits {
     }
 
     /// What a type limits, as it was read; what is met without a rule goes on waiting for one. Says whether it limits
-    /// what was free before.
+    /// what it did not limit before, as far as is known: some of it may run.
     pub(super) fn set_rule(&mut self, domain: &Domain, kind: &str, limits: Option<TypeLimits>) -> bool {
         let limits = limits.unwrap_or_default();
         let rule = if limits.is_none() { Rule::Free } else { Rule::Limited(limits) };
@@ -119,7 +119,7 @@ impl Limits {
                 account.set_bounds(bounds_of(name, &limits));
             }
         }
-        before == Rule::Free && rule != Rule::Free
+        matches!(rule, Rule::Limited(_)) && !matches!(before, Rule::Limited(_))
     }
 
     /// All that were met were asked for. Those that have no work any more are forgotten.
@@ -276,7 +276,7 @@ impl Limits {
     }
 
     /// The accounts to be balanced now. Those that are of no use any more are closed.
-    pub(super) fn to_balance(&mut self, at: Duration, most: usize) -> Vec<LimitName> {
+    pub(super) fn balanced_now(&mut self, at: Duration, most: usize) -> Vec<LimitName> {
         let by_id = &mut self.by_id;
         self.accounts.retain(|name, account| {
             let stays = !account.is_idle(at);

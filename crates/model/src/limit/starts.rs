@@ -48,8 +48,7 @@ impl Limit {
     /// How long it is until enough may start for a write to be worth it; nothing if they may now.
     pub fn wait_for_starts(&self, pace: Pace, clock_us: u64, needed: u32) -> Duration {
         let until = self.taken_until(pace, clock_us) + pace.portion(needed) * pace.gap_us();
-        let micros = (until - AHEAD_US - clock_us as f64).max(0.0).ceil();
-        Duration::from_micros(micros as u64)
+        Duration::from_micros(whole((until - AHEAD_US - clock_us as f64).ceil()))
     }
 
     /// Takes starts for someone who needs so many, at an instant of the clock that the document carries along. Says how
@@ -60,10 +59,20 @@ impl Limit {
         let count = there.min(pace.most(needed)).max(0.0);
         self.clock_us = Some(self.clock_us.unwrap_or(0).max(clock_us));
         if count > 0.0 {
-            self.started_us = Some((taken + count * pace.gap_us()).max(0.0).round() as u64);
+            self.started_us = Some(whole((taken + count * pace.gap_us()).round()));
         }
-        count as u32
+        u32::try_from(whole(count)).unwrap_or(u32::MAX)
     }
+}
+
+/// The whole number; nothing for what is less than that.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast ends at what the type can hold, and no instant of ours comes near that"
+)]
+fn whole(number: f64) -> u64 {
+    number as u64
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ impl Draft {
                 self.rest.extend(asked.places.iter().map(|place| asked.share(place, self.room)));
             }
             (Passage::Limited(gate), Turn::First) => {
-                self.take_limited(turn, limits, gate, &asked, asked.share)
+                self.take_limited(turn, limits, gate, &asked, asked.share);
             }
             (Passage::Limited(gate), Turn::Rest) => {
                 self.take_limited(turn, limits, gate, &asked, self.room);
