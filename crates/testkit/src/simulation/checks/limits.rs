@@ -103,7 +103,8 @@ pub fn no_more_start_than_may(story: &Story<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (limit, (bounds, runs)) in by_limit(story) {
         let Some(rate) = bounds.starts_per_second else { continue };
-        let most = (rate * (SPAN + GRANTED).as_secs_f64()).ceil() as usize + 1;
+        let most = rate * (SPAN + GRANTED).as_secs_f64() + 1.0;
+        let most = (1..usize::MAX).find(|count| *count as f64 >= most).unwrap_or(usize::MAX);
         let mut starts: Vec<_> = runs.iter().map(|run| (run.claimed, run)).collect();
         starts.sort_by_key(|(claimed, _)| *claimed);
         for (nth, (first, _)) in starts.iter().enumerate() {
@@ -125,7 +126,7 @@ fn waits<'a>(story: &Story<'a>, steps: &[JobStep<'a>]) -> Vec<(&'a Job, Duration
     let ends = steps.iter().skip(1).map(|step| step.at).chain([story.end]);
     let queued = steps.iter().zip(ends).filter_map(|(step, to)| {
         let job = step.after.filter(|job| job.status == JobStatus::Queued)?;
-        let due = Duration::from_millis(job.run_at.since(Story::wall(Duration::ZERO)).as_millis() as u64);
+        let due = job.run_at.since(Story::wall(Duration::ZERO));
         Some((job, step.at.max(due).max(story.calm + SETTLED), to))
     });
     queued.filter(|(_, from, to)| *to > *from + USED + story.circumstances.lag).collect()
