@@ -8,12 +8,14 @@
 //! - [`sharing`]: a single job beside a great many of another domain
 //! - [`clearing`]: how long submissions wait while old jobs go
 //! - [`listeners`]: what those cost who only listen
+//! - [`limits`]: what limits cost those they are not for
 //! - [`idle`]: what a node costs that has nothing to do
 
 mod clearing;
 mod http;
 mod idle;
 mod latency;
+mod limits;
 mod listeners;
 mod lists;
 mod observed;
@@ -87,6 +89,12 @@ pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
     }
     if options.crowd > 0 && options.wants(lists::CASE) {
         measurements.extend(lists::run(options.crowd, options.samples).await);
+    }
+    if options.wants(limits::DRAIN) {
+        measurements.extend(limits::drains(options.jobs, options.runs).await);
+    }
+    if options.crowd > 0 && options.wants(limits::CASE) {
+        measurements.extend(limits::run(options.crowd, options.samples).await);
     }
     if options.wants("idle") {
         measurements.extend(idle::run().await);

@@ -86,7 +86,7 @@ async fn claim(jobs: &Jobs, sample: usize) -> (f64, f64) {
     };
     jobs.create(noop().into_job(place, BEGINNING)).await.unwrap();
     let began = Instant::now();
-    let lanes = jobs.lanes(None).await.unwrap().lanes;
+    let lanes = jobs.lanes(None, 256).await.unwrap().lanes;
     let looked = Instant::now();
     let lane = lanes.into_iter().filter_map(|(lane, _)| lane).find(|lane| lane.starts_with("few|"));
     let from = [Share { lane, types: vec!["noop".to_owned()], limit: 1 }];

@@ -7,9 +7,11 @@
 //! - [`batch`]: many at once
 //! - [`keys`]: those of which there is to be only one at a time
 //! - [`changes`]: cancel, requeue, delete
+//! - [`held_up`]: whether a limit holds a job up
 
 mod batch;
 mod changes;
+mod held_up;
 mod keys;
 
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use rota_model::ids::{JobId, NodeId};
 use rota_model::job::submission::{MAX_KEY_CHARS, Place};
 use rota_model::job::{Job, NewJob};
 use rota_store::cursor::Cursor;
+use rota_store::job_limits::JobLimits;
 use rota_store::jobs::{JobFilter, Jobs};
 use rota_store::repository::Created;
 use rota_store::seam::Version;
@@ -39,6 +42,7 @@ use crate::waiters::Waiters;
 
 pub use batch::{Accepted, MAX_BATCH};
 pub use changes::{ChangeError, Deleted};
+pub use held_up::HeldUp;
 
 /// A hint may be lost: whoever waits looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -79,6 +83,7 @@ pub enum SubmitError {
 pub struct JobDesk {
     jobs: Jobs,
     unique_keys: UniqueKeys,
+    limits: JobLimits,
     registry: Arc<TypeRegistry>,
     numbers: Numbers,
     waiters: Waiters,
@@ -98,6 +103,7 @@ struct Checked {
 pub(crate) struct Parts {
     pub(crate) jobs: Jobs,
     pub(crate) unique_keys: UniqueKeys,
+    pub(crate) limits: JobLimits,
     pub(crate) registry: Arc<TypeRegistry>,
     pub(crate) waiters: Waiters,
     pub(crate) surroundings: Surroundings,
@@ -108,9 +114,21 @@ pub(crate) struct Parts {
 
 impl JobDesk {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { jobs, unique_keys, registry, waiters, surroundings, sections, node, processor } = parts;
+        let Parts { jobs, unique_keys, limits, registry, waiters, surroundings, sections, node, processor } =
+            parts;
         let numbers = Numbers::new(jobs.clone());
-        Self { jobs, unique_keys, registry, numbers, waiters, surroundings, sections, node, processor }
+        Self {
+            jobs,
+            unique_keys,
+            limits,
+            registry,
+            numbers,
+            waiters,
+            surroundings,
+            sections,
+            node,
+            processor,
+        }
     }
 
     /// The types of jobs, and what domains say of them.
@@ -135,8 +153,10 @@ impl JobDesk {
             let unique = self.submit_unique(domain, &submission, known.as_deref(), job_id, number);
             return Box::pin(unique).await;
         }
+        let limits = known.as_ref().map(|known| known.job_type.limits()).unwrap_or_default();
+        let is_limited = limits.apply_to(submission.limit_key.is_some());
         let job = self.job(domain, submission, known.as_deref(), job_id, number);
-        self.create(job).await
+        self.create(job, is_limited).await
     }
 
     /// The id of the job, if there is nothing to be said against it, and what the domain says of its type.
@@ -178,8 +198,8 @@ impl JobDesk {
     }
 
     /// Stores a job, already claimed if this node can begin with it at once.
-    async fn create(&self, job: Job) -> Result<Submitted, SubmitError> {
-        let created = match self.processor.seat_for(&job) {
+    async fn create(&self, job: Job, is_limited: bool) -> Result<Submitted, SubmitError> {
+        let created = match self.processor.seat_for(&job, is_limited) {
             Some(seat) => Processor::begin_new(&self.processor, seat, job).await,
             None => self.create_queued(job).await,
         };

@@ -46,6 +46,18 @@ pub enum Flaw {
     RequeuesWithoutKey,
     /// 8: lanes are not served in turns, but by their names.
     ServesByName,
+    /// 9: a slot is counted as reserved though somebody else wrote to the limit meanwhile.
+    ReservesBlindly,
+    /// 9: the slots of who was not seen lately are free at once, though it may still run what they are for.
+    SweepsEarly,
+    /// 9: the slots of the dead stay theirs.
+    SweepsNever,
+    /// 9: a job that ends frees two slots.
+    FreesTwice,
+    /// 9: who joins again counts on the slots of its former life.
+    SlotsOutliveLife,
+    /// 9: each node counts starts by itself.
+    RatePerNode,
     /// 10: what is deleted frees its id at once.
     DeletePurges,
     /// 10: what is running is deleted too.
@@ -57,7 +69,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    pub const ALL: [Flaw; 24] = [
+    pub const ALL: [Flaw; 30] = [
         Flaw::LostClaimForgotten,
         Flaw::DeadSearchedOnce,
         Flaw::LeaseByWallClock,
@@ -78,6 +90,12 @@ impl Flaw {
         Flaw::TakesKeyFromSlow,
         Flaw::RequeuesWithoutKey,
         Flaw::ServesByName,
+        Flaw::ReservesBlindly,
+        Flaw::SweepsEarly,
+        Flaw::SweepsNever,
+        Flaw::FreesTwice,
+        Flaw::SlotsOutliveLife,
+        Flaw::RatePerNode,
         Flaw::DeletePurges,
         Flaw::DeletesRunning,
         Flaw::StopsWithoutRelease,

@@ -1,6 +1,9 @@
 //! What has to be done now and then: jobs that nobody could begin with in time end, what was deleted an hour ago goes for
 //! good, unique keys go that keep nobody away any more, and types that nobody runs are told of. What is kept no longer goes, too
 //! ([`crate::retention`]). In slices, so that nobody is held up.
+//! [`limits`]: the slots of the dead go back, and limits that nobody uses are forgotten.
+
+mod limits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,6 +22,8 @@ use rota_store::seam::Version;
 use rota_store::unique_keys::UniqueKeys;
 use rota_store::{Store, StoreError, Versioned, sweep};
 use tokio::time::{Instant, sleep};
+
+use limits::Sweep;
 
 use crate::flaws::Flaw;
 use crate::retention::Retention;
@@ -54,6 +59,7 @@ pub(crate) struct Maintenance {
     keys_from: Option<Cursor>,
     /// Keys whose job is missing: since when, by the clock that only goes forward, and at which version.
     without_job: BTreeMap<String, (Version, Duration)>,
+    sweep: Sweep,
 }
 
 impl Maintenance {
@@ -63,6 +69,7 @@ impl Maintenance {
         let nodes = Nodes::new(Arc::clone(&store));
         let began = (surroundings.now(), surroundings.elapsed());
         let retention = Retention::new(Arc::clone(&store), surroundings.clone());
+        let sweep = Sweep::new(Arc::clone(&store));
         Self {
             store,
             retention,
@@ -76,12 +83,14 @@ impl Maintenance {
             purges: true,
             keys_from: None,
             without_job: BTreeMap::new(),
+            sweep,
         }
     }
 
     /// To be called about every second.
     pub(crate) async fn tick(&mut self) -> Result<(), StoreError> {
         self.end_expired().await?;
+        self.sweep_limits().await?;
         if self.surroundings.has(Flaw::DeletePurges) {
             let later = self.surroundings.now().plus(Duration::from_secs(7_200));
             sweep::purge_hidden(&*self.store, &JOBS, later, SLICE).await?;
@@ -92,6 +101,7 @@ impl Maintenance {
             self.clear_keys().await?;
             self.clear_nodes().await?;
             self.tell_of_the_unwanted().await?;
+            self.clear_limits().await?;
         }
         self.purge().await?;
         self.retention.tick(self.steady_now()).await

@@ -11,6 +11,7 @@
 //! - recovery: queues again what nobody runs
 //! - watchdog: stops all handlers when the lease is over
 //! - observer: follows nodes and queues for those who look at them, in the role of that name
+//! - limits: what the node may run of what is limited
 //! - maintenance: what expired, and what was deleted long ago
 
 mod rounds;
@@ -24,6 +25,7 @@ use rota_model::log::Level;
 use rota_model::node::{NodeRole, NodeWish};
 use rota_model::settings::Settings;
 use rota_store::domains::Domains;
+use rota_store::job_limits::JobLimits;
 use rota_store::jobs::Jobs;
 use rota_store::logs::Logs;
 use rota_store::metrics::Metrics;
@@ -148,10 +150,14 @@ impl Node {
                 .await?;
         tell_of_joining(&surroundings, &options, membership.wanted());
         let waiters = Waiters::default();
+        let registry = TypeRegistry::new(&store, Arc::clone(&types), surroundings.clone(), options.registry);
+        let registry = Arc::new(registry);
         let processor = Arc::new(Processor::new(processor::Parts {
             jobs: jobs.clone(),
             domains: Domains::new(Arc::clone(&store)),
-            types: Arc::clone(&types),
+            limits: JobLimits::new(Arc::clone(&store)),
+            registry: Arc::clone(&registry),
+            types,
             surroundings: surroundings.clone(),
             waiters: waiters.clone(),
             lease: Arc::clone(&lease),
@@ -161,11 +167,10 @@ impl Node {
         let works = options.roles.contains(&NodeRole::Processor);
         let wanted = membership.wanted();
         processor.set_rests(!works || wanted.is_some());
-        let registry = TypeRegistry::new(&store, types, surroundings.clone(), options.registry);
-        let registry = Arc::new(registry);
         let desk = JobDesk::new(desk::Parts {
             jobs: jobs.clone(),
             unique_keys: UniqueKeys::new(Arc::clone(&store)),
+            limits: JobLimits::new(Arc::clone(&store)),
             registry: Arc::clone(&registry),
             waiters: waiters.clone(),
             surroundings: surroundings.clone(),
@@ -231,6 +236,7 @@ impl Node {
         ];
         if registry.is_open() {
             parts.push(spawn(Box::pin(registry.listen())));
+            parts.push(spawn(Box::pin(Arc::clone(&life.processor).keep_limits())));
         }
         if observer.is_on() {
             parts.push(spawn(Box::pin(observer.run())));

@@ -7,6 +7,7 @@
 //! - [`hands`]: what the node has in hand, and how many more it can take
 //! - [`claiming`]: when to claim, and what
 //! - [`lanes`], [`turns`]: whose turn it is
+//! - [`limits`], [`balance`]: what its limits let through
 //! - [`seat`]: a job that is stored as already claimed
 //! - [`run`]: one job, from its claim to its settling
 //! - [`said`]: what a handler says meanwhile
@@ -15,10 +16,12 @@
 //! - [`telling`]: what of all this is worth a line in the log
 //! - [`recovery`]: jobs whose holder is gone, and those that are ours no more
 
+mod balance;
 mod brake;
 mod claiming;
 mod hands;
 mod lanes;
+mod limits;
 mod pace;
 mod recovery;
 mod run;
@@ -36,6 +39,7 @@ use std::time::Duration;
 use rota_model::ids::JobId;
 use rota_model::job::{Holder, Job};
 use rota_store::domains::Domains;
+use rota_store::job_limits::JobLimits;
 use rota_store::jobs::Jobs;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -44,6 +48,7 @@ use tokio_util::sync::CancellationToken;
 use crate::flaws::Flaw;
 use crate::lease::Lease;
 use crate::patience::{Complaint, STORE_PAUSE};
+use crate::registry::TypeRegistry;
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
 use crate::waiters::Waiters;
@@ -52,6 +57,7 @@ use brake::{Brake, Stop};
 use claiming::Next;
 use hands::Hands;
 use lanes::Lanes;
+use limits::Gate;
 use settle::Unsettled;
 
 /// A hint may be lost: an idle processor looks again after this.
@@ -62,6 +68,8 @@ const STOP_GRACE: Duration = Duration::from_millis(500);
 pub struct Processor {
     jobs: Jobs,
     domains: Domains,
+    limits: JobLimits,
+    registry: Arc<TypeRegistry>,
     types: Arc<JobTypes>,
     surroundings: Surroundings,
     waiters: Waiters,
@@ -77,12 +85,19 @@ pub struct Processor {
     empty: Notify,
     /// Jobs were queued again, or what the node may do changed.
     work_again: Notify,
+    /// Limits let more through.
+    slots: Notify,
+    /// What the node has of its limits is to be brought in line with what it needs; one at a time does that.
+    limits_wanted: Notify,
+    balancing: tokio::sync::Mutex<()>,
 }
 
 /// What a processor needs of its node.
 pub(crate) struct Parts {
     pub(crate) jobs: Jobs,
     pub(crate) domains: Domains,
+    pub(crate) limits: JobLimits,
+    pub(crate) registry: Arc<TypeRegistry>,
     pub(crate) types: Arc<JobTypes>,
     pub(crate) surroundings: Surroundings,
     pub(crate) waiters: Waiters,
@@ -93,25 +108,32 @@ pub(crate) struct Parts {
 
 impl Processor {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { jobs, domains, types, surroundings, waiters, lease, holder, capacity } = parts;
+        let Parts { jobs, domains, limits, registry, types, surroundings, waiters, lease, holder, capacity } =
+            parts;
         let mut names = types.names();
         if surroundings.has(Flaw::ClaimsEveryType) {
             names.extend(types.foreign());
         }
+        let lanes = Lanes::new(names, registry.is_open());
         Self {
             jobs,
             domains,
+            limits,
+            registry,
             types,
             surroundings,
             waiters,
             lease,
             capacity,
-            hands: Mutex::new(Hands::new(holder, Lanes::new(names))),
+            hands: Mutex::new(Hands::new(holder, lanes)),
             unsettled: Mutex::default(),
             room: Notify::new(),
             turn: Notify::new(),
             empty: Notify::new(),
             work_again: Notify::new(),
+            slots: Notify::new(),
+            limits_wanted: Notify::new(),
+            balancing: tokio::sync::Mutex::new(()),
         }
     }
 
@@ -149,6 +171,7 @@ impl Processor {
         self.turn.notify_waiters();
         if !self.surroundings.has(Flaw::StopsWithoutRelease) {
             self.give_back(grace).await;
+            self.leave_limits().await;
         }
     }
 
@@ -183,7 +206,12 @@ impl Processor {
 
     /// The node lives on under another incarnation.
     pub(crate) fn set_holder(&self, holder: Holder) {
-        self.hands().holder = holder;
+        let mut hands = self.hands();
+        hands.holder = holder;
+        if !self.surroundings.has(Flaw::SlotsOutliveLife) {
+            hands.lanes.limits.begin_life();
+        }
+        drop(hands);
         self.work_again.notify_one();
     }
 
@@ -221,6 +249,18 @@ impl Processor {
         }
     }
 
+    /// A job that is limited is out of hand. Where it may still name us, what it used is free once that was looked at.
+    fn leave(&self, hands: &mut Hands, gate: Gate, brake: &Brake) {
+        let (limits, at) = (&mut hands.lanes.limits, self.surroundings.elapsed());
+        match brake.why() {
+            Some(Stop::LeaseOver) => limits.lose(gate, 1),
+            _ if self.surroundings.has(Flaw::FreesTwice) => limits.free(&gate, 2, at),
+            _ => limits.free(&gate, 1, at),
+        }
+        self.slots.notify_one();
+        self.limits_wanted.notify_one();
+    }
+
     /// A slot is free, or a result is written: who waits for that looks again.
     fn handler_ended(&self) {
         self.turn.notify_one();
@@ -250,7 +290,9 @@ impl Drop for InHand {
         let processor = &self.processor;
         let is_empty = {
             let mut hands = processor.hands();
-            hands.let_go(self.id, &self.brake);
+            if let Some(gate) = hands.let_go(self.id, &self.brake) {
+                processor.leave(&mut hands, gate, &self.brake);
+            }
             hands.running.is_empty()
         };
         processor.handler_ended();

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use rota_model::check::Invalid;
 use rota_model::domain::Domain;
 use rota_model::job::NewJob;
-use rota_model::job_type::{JobType, JobTypeView};
+use rota_model::job_type::{JobType, JobTypeView, TypeLimits};
 use rota_model::node::{NodeRole, NodeState};
 use rota_store::hints::News;
 use rota_store::job_types::JobTypes as StoredTypes;
@@ -30,9 +30,9 @@ use rota_store::jobs::Jobs;
 use rota_store::limits::MAX_ID_BYTES;
 use rota_store::nodes::Nodes;
 use rota_store::seam::Version;
-use rota_store::{Store, StoreError};
+use rota_store::{Store, StoreError, Versioned};
 
-use crate::patience::persevere;
+use crate::patience::{answered, persevere};
 use crate::schema::Schema;
 use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
@@ -93,6 +93,32 @@ impl TypeRegistry {
         }
         let generation = self.cache.generation();
         let read = persevere("read a job type", |_| self.stored.get(domain, kind)).await?;
+        self.keep(id, read, generation)
+    }
+
+    /// What a type limits in a domain; none if it limits nothing. Asks the store once, for those who ask again soon.
+    pub(crate) async fn limits(&self, domain: &Domain, kind: &str) -> Result<Option<TypeLimits>, StoreError> {
+        let id = id_of(domain, kind);
+        if !self.is_open || id.len() > MAX_ID_BYTES {
+            return Ok(None);
+        }
+        let found = match self.cache.look(&id) {
+            Some(found) => found,
+            None => {
+                let generation = self.cache.generation();
+                let read = answered("read a job type", self.stored.get(domain, kind)).await?;
+                self.keep(id, read, generation)?
+            }
+        };
+        Ok(found.map(|known| known.job_type.limits()).filter(|limits| !limits.is_none()))
+    }
+
+    fn keep(
+        &self,
+        id: String,
+        read: Option<Versioned<JobType>>,
+        generation: u64,
+    ) -> Result<Option<Arc<Known>>, StoreError> {
         let found = read.map(|found| Known::compile(found.document)).transpose()?.map(Arc::new);
         self.cache.keep(id, found.clone(), generation);
         Ok(found)
@@ -126,6 +152,11 @@ impl TypeRegistry {
                 News::Closed => return,
             }
         }
+    }
+
+    /// Moves on whenever something is heard of that was changed.
+    pub(crate) fn generation(&self) -> u64 {
+        self.cache.generation()
     }
 
     pub(crate) fn is_open(&self) -> bool {

@@ -30,6 +30,9 @@ pub const MAX_ATTEMPTS: u32 = 1_000;
 pub const MAX_TIMEOUT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// How many jobs of a type may be allowed to run at once.
 pub const MAX_CONCURRENCY: u32 = 100_000;
+/// How many may be allowed to start per second.
+pub const MIN_RATE: f64 = 0.001;
+pub const MAX_RATE: f64 = 100_000.0;
 
 /// A stored job type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -58,9 +61,71 @@ pub struct JobType {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100_000)]
     pub concurrency: Option<u32>,
+    /// How many of its jobs start per second, over all nodes; less than one for one every so many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.001, maximum = 100_000)]
+    pub starts_per_second: Option<f64>,
+    /// The same for the jobs of each limit key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_key: Option<KeyLimits>,
     #[serde(flatten)]
     #[schema(ignore)]
     pub extra: Extra,
+}
+
+/// How many jobs of one limit key run at once and start per second, over all nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyLimits {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100_000)]
+    pub concurrency: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.001, maximum = 100_000)]
+    pub starts_per_second: Option<f64>,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub extra: Extra,
+}
+
+/// How many jobs may run at once and start per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bounds {
+    pub concurrency: Option<u32>,
+    pub starts_per_second: Option<f64>,
+}
+
+impl Bounds {
+    pub fn is_none(&self) -> bool {
+        self.concurrency.is_none() && self.starts_per_second.is_none()
+    }
+
+    fn check(&self, check: &mut Checker, below: &str) {
+        if let Some(concurrency) = self.concurrency {
+            check.range(&format!("{below}/concurrency"), concurrency, 1..=MAX_CONCURRENCY);
+        }
+        if let Some(rate) = self.starts_per_second {
+            check.range(&format!("{below}/startsPerSecond"), rate, MIN_RATE..=MAX_RATE);
+        }
+    }
+}
+
+/// What a type limits: all its jobs together, and those of each limit key.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TypeLimits {
+    pub whole: Bounds,
+    pub per_key: Bounds,
+}
+
+impl TypeLimits {
+    pub fn is_none(&self) -> bool {
+        self.whole.is_none() && self.per_key.is_none()
+    }
+
+    /// Whether something limits a job, by whether it has a limit key.
+    pub fn apply_to(&self, has_key: bool) -> bool {
+        !self.whole.is_none() || has_key && !self.per_key.is_none()
+    }
 }
 
 /// What a type says of its jobs where a submission says nothing.
@@ -74,6 +139,15 @@ pub struct JobDefaults {
 impl JobType {
     pub fn defaults(&self) -> JobDefaults {
         JobDefaults { attempts: self.attempts, backoff: self.backoff.clone(), timeout_ms: self.timeout_ms }
+    }
+
+    pub fn limits(&self) -> TypeLimits {
+        let whole = Bounds { concurrency: self.concurrency, starts_per_second: self.starts_per_second };
+        let per_key = self.per_key.as_ref().map(|per_key| Bounds {
+            concurrency: per_key.concurrency,
+            starts_per_second: per_key.starts_per_second,
+        });
+        TypeLimits { whole, per_key: per_key.unwrap_or_default() }
     }
 
     /// `{domain}:{type}`, with nothing before the colon for what belongs to the installation. No domain contains a
@@ -104,8 +178,11 @@ impl JobType {
         if let Some(timeout_ms) = self.timeout_ms {
             check.range("/timeoutMs", timeout_ms, 1..=MAX_TIMEOUT_MS);
         }
-        if let Some(concurrency) = self.concurrency {
-            check.range("/concurrency", concurrency, 1..=MAX_CONCURRENCY);
+        let TypeLimits { whole, per_key } = self.limits();
+        whole.check(&mut check, "");
+        per_key.check(&mut check, "/perKey");
+        if let Some(per_key) = &self.per_key {
+            check.extra("/perKey", &per_key.extra);
         }
         check.extra("", &self.extra);
         check.finish()
@@ -133,14 +210,25 @@ mod tests {
     fn limits_are_named() {
         let refused: JobType = serde_json::from_value(json!({
             "type": "", "schema": true, "attempts": 0, "timeoutMs": 0, "concurrency": 0,
-            "backoff": {"delayMs": 1, "factor": 0}
+            "backoff": {"delayMs": 1, "factor": 0}, "startsPerSecond": 0.0,
+            "perKey": {"concurrency": 100_001, "startsPerSecond": 100_001}
         }))
         .unwrap();
         let Invalid(errors) = refused.check().unwrap_err();
         let pointers: Vec<_> = errors.iter().map(|error| error.pointer.as_str()).collect();
         assert_eq!(
             pointers,
-            ["/type", "/schema", "/attempts", "/backoff/factor", "/timeoutMs", "/concurrency"]
+            [
+                "/type",
+                "/schema",
+                "/attempts",
+                "/backoff/factor",
+                "/timeoutMs",
+                "/concurrency",
+                "/startsPerSecond",
+                "/perKey/concurrency",
+                "/perKey/startsPerSecond",
+            ]
         );
         let large = JobType {
             kind: "t".to_owned(),
@@ -151,10 +239,17 @@ mod tests {
     }
 
     #[test]
-    fn what_would_do_nothing_is_refused() {
-        let settings = JobTypeSettings { concurrency: Some(3), ..JobTypeSettings::default() };
-        let Invalid(errors) = settings.into_type(Domain::default(), "t").unwrap_err();
-        assert_eq!(errors[0].pointer, "/concurrency");
+    fn what_is_limited_depends_on_the_key() {
+        let limits = |settings: Value| {
+            let settings: JobTypeSettings = serde_json::from_value(settings).unwrap();
+            let limits = settings.into_type(Domain::default(), "t").unwrap().limits();
+            (limits.apply_to(false), limits.apply_to(true))
+        };
+        assert_eq!(limits(json!({})), (false, false));
+        assert_eq!(limits(json!({"concurrency": 1})), (true, true));
+        assert_eq!(limits(json!({"startsPerSecond": 0.5})), (true, true));
+        assert_eq!(limits(json!({"perKey": {}})), (false, false));
+        assert_eq!(limits(json!({"perKey": {"concurrency": 1}})), (false, true));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! - [`domain`], [`user`]: tenants, people and programs
 //! - [`job`], [`node`]: the queue and the fleet of seeds 003 and 004
 //! - [`job_type`], [`log`], [`metric`], [`trace`]: what jobs are expected to be, and what was seen of them
+//! - [`limit`], [`unique_key`]: what keeps jobs apart
 //! - [`timer`], [`execution`], [`progress`], [`messaging_key`]: the timers of seed 000 and their ledger
 //! - [`placement`]: the services, nodes and assignments of seed 002
 //! - [`backup`]: the backups of seed 001
@@ -25,6 +26,7 @@ pub mod job;
 pub mod job_type;
 pub mod json_text;
 pub mod keep;
+pub mod limit;
 pub mod log;
 pub mod messaging_key;
 pub mod metadata;

@@ -11,6 +11,7 @@ CREATE TABLE "executions.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, versio
 CREATE TABLE "progress.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "last_execution" INTEGER, "completed_executions" INTEGER, "next_due" INTEGER, UNIQUE (id));
 CREATE TABLE "job-types.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "domain" TEXT, "type" TEXT, UNIQUE (id));
 CREATE TABLE "unique-keys.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "domain" TEXT, "metadata_updatedAt" INTEGER, UNIQUE (id));
+CREATE TABLE "limits.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "domain" TEXT, "held" INTEGER, "metadata_updatedAt" INTEGER, UNIQUE (id));
 CREATE TABLE "logs.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "domain" TEXT, "jobId" TEXT, "origin" TEXT, "level" TEXT, "metadata_createdAt" INTEGER, UNIQUE (id));
 CREATE TABLE "metrics.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "bucketStart" INTEGER, UNIQUE (id));
 CREATE TABLE "sequences" (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;
@@ -35,6 +36,8 @@ CREATE INDEX "executions.hidden" ON "executions.rows" (hidden_at) WHERE hidden_a
 CREATE INDEX "progress.due" ON "progress.rows" ("next_due");
 CREATE INDEX "job-types.of_domain" ON "job-types.rows" ("domain", "type");
 CREATE INDEX "unique-keys.by_age" ON "unique-keys.rows" ("metadata_updatedAt");
+CREATE INDEX "limits.by_holders" ON "limits.rows" ("held") WHERE "held" IS NOT NULL;
+CREATE INDEX "limits.by_age" ON "limits.rows" ("metadata_updatedAt");
 CREATE INDEX "logs.newest" ON "logs.rows" ("metadata_createdAt");
 CREATE INDEX "logs.of_domain" ON "logs.rows" ("domain", "metadata_createdAt");
 CREATE INDEX "logs.of_job" ON "logs.rows" ("jobId", "metadata_createdAt");
@@ -49,5 +52,6 @@ CREATE VIEW "executions" AS SELECT id, version, body AS document, in_domain AS d
 CREATE VIEW "progress" AS SELECT id, version, body AS document, "last_execution", "completed_executions", "next_due" FROM "progress.rows" WHERE true;
 CREATE VIEW "job-types" AS SELECT id, version, body AS document, "domain", "type" FROM "job-types.rows" WHERE true;
 CREATE VIEW "unique-keys" AS SELECT id, version, body AS document, "domain", "metadata_updatedAt" FROM "unique-keys.rows" WHERE true;
+CREATE VIEW "limits" AS SELECT id, version, body AS document, "domain", "held", "metadata_updatedAt" FROM "limits.rows" WHERE true;
 CREATE VIEW "logs" AS SELECT id, version, body AS document, "domain", "jobId", "origin", "level", "metadata_createdAt" FROM "logs.rows" WHERE true;
 CREATE VIEW "metrics" AS SELECT id, version, body AS document, "bucketStart" FROM "metrics.rows" WHERE true;

@@ -11,8 +11,8 @@ mod layout;
 use std::time::Duration;
 
 pub use declared::{
-    ALL, DOMAINS, EXECUTIONS, JOB_TYPES, JOBS, LOGS, METRICS, PROGRESS, SETTINGS, STATE, TIMERS, UNIQUE_KEYS,
-    USERS,
+    ALL, DOMAINS, EXECUTIONS, JOB_TYPES, JOBS, LIMITS, LOGS, METRICS, PROGRESS, SETTINGS, STATE, TIMERS,
+    UNIQUE_KEYS, USERS,
 };
 pub use field::{Field, Kind, millis, take_at, value_at};
 pub use layout::{Layout, Member, Walker, Walkers};

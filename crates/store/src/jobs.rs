@@ -41,7 +41,8 @@ const BY_LANE: Order = Order { fields: &["lane", "runAt", "jobNumber"], descendi
 #[derive(Clone, Debug)]
 pub struct LanePage {
     pub lanes: Vec<(Option<String>, UnixMillis)>,
-    pub next: Option<Cursor>,
+    /// Behind which lane there are more, if there may be.
+    pub next: Option<String>,
 }
 
 /// How many jobs a claim takes at most from where.
@@ -266,17 +267,23 @@ impl Jobs {
         Ok(held)
     }
 
-    /// The lanes in which jobs wait, in their order, each with the earliest instant at which one of them is due.
-    pub async fn lanes(&self, after: Option<Cursor>) -> Result<LanePage, StoreError> {
+    /// The lanes in which jobs wait, in their order, each with the earliest instant at which one of them is due: some of
+    /// those behind a lane, or the first of all. Jobs without a lane come before those with an empty one, which nobody has.
+    pub async fn lanes(&self, behind: Option<&str>, limit: usize) -> Result<LanePage, StoreError> {
         let waiting = Filter::Is("status", json!(JobStatus::Queued));
-        let query = Query::new(&JOBS, BY_LANE).filter(waiting).firsts().after(after);
+        let query = Query::new(&JOBS, BY_LANE).filter(waiting).firsts().limit(limit);
+        let last = |lane| vec![json!(lane), json!(i64::MAX), json!(i64::MAX), json!("")];
+        let after = behind.map(|lane| Cursor::behind_key(last(lane), &query));
+        let query = query.after(after);
         let page = self.jobs.store().find(query).await?;
         let first = |document: Document| {
             let lane = document.body.get("lane").and_then(|lane| Some(lane.as_str()?.to_owned()));
             let run_at = document.body.get("runAt").and_then(Value::as_i64).unwrap_or_default();
             (lane, UnixMillis(run_at))
         };
-        Ok(LanePage { lanes: page.documents.into_iter().map(first).collect(), next: page.next })
+        let behind = |cursor: Cursor| cursor.key.first().and_then(|lane| Some(lane.as_str()?.to_owned()));
+        let next = page.next.map(|cursor| behind(cursor).unwrap_or_default());
+        Ok(LanePage { lanes: page.documents.into_iter().map(first).collect(), next })
     }
 
     /// Writes a change of a job, if nobody wrote since it was read.

@@ -77,7 +77,7 @@
 //!   [`error`]: what can go wrong; [`hints`]: how listeners learn of changes
 //! - [`collection`]: what is declared about each collection, once, for every backend
 //! - [`memory`]: the store that is obviously right, and the model for the others
-//! - [`jobs`], [`unique_keys`], [`job_types`], [`nodes`], [`logs`], [`metrics`], [`domains`], [`settings`]: what the rest of
+//! - [`jobs`], [`unique_keys`], [`job_limits`], [`job_types`], [`nodes`], [`logs`], [`metrics`], [`domains`], [`settings`]: what the rest of
 //!   Rota says instead of queries, built on [`repository`]
 //! - [`users`], [`timers`], [`executions`], [`progress`]: the same, for those whom [`access`] lets
 //! - [`sweep`]: clearing out what is kept no longer
@@ -89,6 +89,7 @@ pub mod domains;
 pub mod error;
 pub mod executions;
 pub mod hints;
+pub mod job_limits;
 pub mod job_types;
 pub mod jobs;
 pub mod limits;

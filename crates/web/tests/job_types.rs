@@ -165,7 +165,12 @@ async fn whatever_is_wrong_with_a_type_is_told_and_nothing_is_stored() {
         ("no attempts", "/attempts", json!({"attempts": 0})),
         ("a long time", "/timeoutMs", json!({"timeoutMs": 604_800_001_u64})),
         ("a backoff", "/backoff/factor", json!({"backoff": {"delayMs": 1, "factor": 11}})),
-        ("what would do nothing", "/concurrency", json!({"concurrency": 3})),
+        ("nothing at once", "/concurrency", json!({"concurrency": 0})),
+        ("too many at once", "/perKey/concurrency", json!({"perKey": {"concurrency": 100_001}})),
+        ("no rate", "/startsPerSecond", json!({"startsPerSecond": 0})),
+        ("a rate backwards", "/perKey/startsPerSecond", json!({"perKey": {"startsPerSecond": -1}})),
+        ("an unknown limit", "/perKey/rate", json!({"perKey": {"rate": 1}})),
+        ("no object", "/perKey", json!({"perKey": [1, 2]})),
         ("unknown field", "/atempts", json!({"atempts": 3})),
         ("wrong kind", "/attempts", json!({"attempts": "many"})),
     ];
@@ -175,6 +180,15 @@ async fn whatever_is_wrong_with_a_type_is_told_and_nothing_is_stored() {
         let found = answer.body["errors"][0]["pointer"].as_str().unwrap();
         assert!(found.starts_with(pointer), "{what}: {}", answer.body);
         assert_eq!(stage.get(INVOICE).await.status, 404, "{what}");
+    }
+    let limited = json!({
+        "concurrency": 20, "startsPerSecond": 0.5, "perKey": {"concurrency": 1, "startsPerSecond": 7.0}
+    });
+    let answer = put(&stage, &format!("{TYPES}/limited"), limited.clone()).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let shown = stage.get(&format!("{TYPES}/limited")).await.body;
+    for field in ["concurrency", "startsPerSecond", "perKey"] {
+        assert_eq!(shown[field], limited[field], "{field}");
     }
     for name in ["a%0Ab", &"x".repeat(201), &"%F0%9F%9A%80".repeat(200)] {
         let answer = put(&stage, &format!("{TYPES}/{name}"), json!({})).await;

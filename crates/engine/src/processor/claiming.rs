@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rota_model::ids::ClaimToken;
+use rota_model::time::UnixMillis;
 use rota_store::StoreError;
 use rota_store::hints::{Changes, Hint, News};
 use tokio::time::{Instant, sleep};
 
-use super::{InHand, LOOK_AGAIN, Processor};
+use super::lanes::{Look, PAGE, Plan};
+use super::{InHand, Processor};
 use crate::flaws::Flaw;
 use crate::patience::{STORE_PAUSE, answered};
 
@@ -32,6 +34,7 @@ impl Processor {
         // Now and then all sections alike: work that only we can do may wait in those of another.
         let own = self.hands().sections_to_claim();
         self.look_if_needed().await?;
+        self.rules_if_needed().await?;
         let Some(short) = self.claim(own.as_deref()).await? else { return Ok(Next::Room) };
         if !short {
             *short_since = None;
@@ -47,8 +50,9 @@ impl Processor {
                 return Ok(Next::Room);
             }
         }
-        self.hands().quiet = true;
-        Ok(Next::NewWork(LOOK_AGAIN))
+        let mut hands = self.hands();
+        hands.quiet = true;
+        Ok(Next::NewWork(hands.lanes.rest()))
     }
 
     /// One claim, for all slots that are free or soon will be. Says whether it came back short, and so nothing else was due;
@@ -61,7 +65,7 @@ impl Processor {
         let now = self.surroundings.now();
         let token = ClaimToken::rising(now, &self.surroundings.randomness());
         let Some(claiming) = self.hands().begin_claim(token, self.capacity) else { return Ok(None) };
-        let mut plan = self.hands().lanes.plan(now, claiming.room);
+        let mut plan = self.plan(now, claiming.room);
         if self.surroundings.has(Flaw::ServesByName) {
             plan.shares.retain(|share| share.limit == claiming.room);
             plan.shares.sort_by(|a, b| a.lane.cmp(&b.lane));
@@ -72,11 +76,17 @@ impl Processor {
         // A claim that is answered too late is begun with by nobody here: it is found again, and given back.
         let in_time = self.lease.is_good() || self.surroundings.has(Flaw::BeginsAfterLease);
         let jobs = claimed.as_deref().ok().map(|jobs| if in_time { jobs } else { &[] });
+        let at = self.surroundings.elapsed();
         let mut hands = self.hands();
-        let begun = hands.end_claim(claiming, jobs);
-        let claimed = claimed?;
+        let begun = hands.end_claim(claiming, Some(&plan), jobs);
+        let claimed = claimed.inspect_err(|error| {
+            hands.lanes.took_nothing(&plan, matches!(error, StoreError::Unknown { .. }), at);
+        })?;
         let short = claimed.len() < claiming.room;
-        hands.lanes.took(&plan, &claimed, short && sections.is_none());
+        hands.lanes.took(&plan, &claimed, short && sections.is_none(), at);
+        for gate in claimed.iter().skip(begun.len()).filter_map(|job| plan.gate(&job.document)) {
+            hands.lanes.limits.lose(gate, 1);
+        }
         drop(hands);
         for (job, brake) in claimed.into_iter().zip(begun) {
             let held = InHand { processor: Arc::clone(self), id: job.document.job_id, brake };
@@ -94,24 +104,91 @@ impl Processor {
         }
         loop {
             let look = self.hands().lanes.begin_look();
-            let looked = answered("look for jobs that wait", self.jobs.lanes(look.position.clone())).await;
-            let mut hands = self.hands();
-            match looked {
-                Ok(page) => hands.lanes.end_look(&look, page),
-                Err(error) => {
-                    hands.lanes.tell();
-                    return Err(error);
-                }
-            }
-            if !hands.lanes.goes_on(self.surroundings.now()) {
+            self.look(look).await?;
+            if !self.hands().lanes.goes_on(self.surroundings.now()) {
                 break;
             }
+        }
+        let round = self.hands().lanes.begin_round();
+        if let Some(round) = round {
+            self.look(round).await?;
         }
         if self.hands().lanes.wants_weights() {
             // Who does not know them goes on without.
             let weights = answered("read the weights of domains", self.domains.weights()).await.ok();
             self.hands().lanes.set_weights(weights);
         }
+        Ok(())
+    }
+
+    async fn look(&self, look: Look) -> Result<(), StoreError> {
+        let page = self.jobs.lanes(look.behind.as_deref(), PAGE);
+        let looked = answered("look for jobs that wait", page).await;
+        let mut hands = self.hands();
+        match looked {
+            Ok(page) => hands.lanes.end_look(&look, page),
+            Err(error) => {
+                hands.lanes.tell();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// From where to claim; what limits lack for it is asked for.
+    fn plan(&self, now: UnixMillis, room: usize) -> Plan {
+        let at = self.surroundings.elapsed();
+        let mut hands = self.hands();
+        let plan = hands.lanes.plan(now, room, at);
+        if hands.lanes.limits.next_balance(at).is_some_and(|wait| wait.is_zero()) {
+            self.limits_wanted.notify_one();
+        }
+        plan
+    }
+
+    /// Asks what the types limit that have work, unless that is known well enough. While the store does not say, what is
+    /// known holds, and what is not known waits.
+    async fn rules_if_needed(&self) -> Result<(), StoreError> {
+        let at = self.surroundings.elapsed();
+        let generation = self.registry.generation();
+        if !self.hands().lanes.limits.wants_rules(at, generation) {
+            return Ok(());
+        }
+        let (mut failed, mut begins) = (false, false);
+        let types = self.hands().lanes.limits.types();
+        for (domain, kind) in types {
+            match self.registry.limits(&domain, &kind).await {
+                Ok(limits) => begins |= self.hands().lanes.limits.set_rule(&domain, &kind, limits),
+                Err(error) => {
+                    tracing::warn!(%error, %domain, kind, "cannot read what a type limits");
+                    failed = true;
+                }
+            }
+        }
+        self.hands().lanes.end_asking(at, generation, failed);
+        if begins { self.take_up_running().await } else { Ok(()) }
+    }
+
+    /// What runs already counts from the moment on at which its limit is known.
+    async fn take_up_running(&self) -> Result<(), StoreError> {
+        let ids: Vec<_> = {
+            let hands = self.hands();
+            let free = hands.running.iter().filter(|(_, held)| held.gate.is_none());
+            free.map(|(id, _)| *id).collect()
+        };
+        let found = answered("read jobs", self.jobs.get_each(&ids)).await?;
+        let at = self.surroundings.elapsed();
+        let mut hands = self.hands();
+        for job in found.into_iter().flatten().map(|job| job.document) {
+            let Some(gate) = hands.lanes.gate_of(&job) else { continue };
+            let held = hands.running.get_mut(&job.job_id);
+            let Some(held) = held.filter(|held| held.gate.is_none() && held.epoch == job.epoch) else {
+                continue;
+            };
+            held.gate = Some(gate.clone());
+            hands.lanes.limits.take_up(&gate, at);
+        }
+        self.limits_wanted.notify_one();
         Ok(())
     }
 
@@ -134,6 +211,7 @@ impl Processor {
                 biased;
                 () = self.new_work(changes) => self.hands().lanes.tell(),
                 () = self.work_again.notified() => self.hands().lanes.tell(),
+                () = self.slots.notified() => {}
                 () = self.next_due(at_most) => {}
             },
         }

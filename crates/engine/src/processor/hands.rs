@@ -13,7 +13,8 @@ use rota_store::limits::MAX_PAGE;
 use tokio::time::Instant;
 
 use super::brake::{Brake, Stop};
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Plan};
+use super::limits::Gate;
 use super::pace::Pace;
 
 pub(super) struct Hands {
@@ -46,6 +47,8 @@ pub(super) struct Held {
     pub(super) epoch: u64,
     pub(super) brake: Arc<Brake>,
     stage: Stage,
+    /// The limits that it is under.
+    pub(super) gate: Option<Gate>,
 }
 
 impl Held {
@@ -146,14 +149,15 @@ impl Hands {
         self.active
     }
 
-    fn take(&mut self, id: JobId, epoch: u64, stage: Stage) -> Arc<Brake> {
+    fn take(&mut self, id: JobId, epoch: u64, stage: Stage, gate: Option<Gate>) -> Arc<Brake> {
         let brake = Arc::<Brake>::default();
-        let held = Held { epoch, brake: Arc::clone(&brake), stage };
+        let held = Held { epoch, brake: Arc::clone(&brake), stage, gate };
         self.count(stage, 1);
         if let Some(former) = self.running.insert(id, held) {
             // A former epoch of it, whose result nobody wants any more.
             former.brake.pull(Stop::LeaseOver);
             self.count(former.stage, -1);
+            former.gate.into_iter().for_each(|gate| self.lanes.limits.lose(gate, 1));
         }
         brake
     }
@@ -199,12 +203,11 @@ impl Hands {
         self.move_on(id, brake, Stage::Ended);
     }
 
-    /// A job is no longer in hand.
-    pub(super) fn let_go(&mut self, id: JobId, brake: &Arc<Brake>) {
-        if self.held(id, brake).is_some() {
-            self.ended(id, brake);
-            self.running.remove(&id);
-        }
+    /// A job is no longer in hand. Says which limits it was under.
+    pub(super) fn let_go(&mut self, id: JobId, brake: &Arc<Brake>) -> Option<Gate> {
+        self.held(id, brake)?;
+        self.ended(id, brake);
+        self.running.remove(&id)?.gate
     }
 
     /// Nothing new is begun, or may be again; once the node stops, never again.
@@ -236,10 +239,11 @@ impl Hands {
         Some(Claiming { token, holder: self.holder, room, began })
     }
 
-    /// Takes in hand what was claimed, unless the life is over that claimed it.
+    /// Takes in hand what was claimed by a plan, unless the life is over that claimed it.
     pub(super) fn end_claim(
         &mut self,
         claiming: Claiming,
+        plan: Option<&Plan>,
         claimed: Option<&[Versioned<Job>]>,
     ) -> Vec<Arc<Brake>> {
         self.claiming.remove(&claiming.token);
@@ -249,7 +253,9 @@ impl Hands {
             return Vec::new();
         }
         let taken = claimed.unwrap_or_default().iter().map(|job| &job.document);
-        let begun: Vec<_> = taken.map(|job| self.take(job.job_id, job.epoch, Stage::Waits)).collect();
+        let gate = |job| plan.and_then(|plan| plan.gate(job));
+        let begun: Vec<_> =
+            taken.map(|job| self.take(job.job_id, job.epoch, Stage::Waits, gate(job))).collect();
         if self.gives_back {
             begun.iter().for_each(|brake| brake.pull(Stop::Release));
         }
@@ -269,7 +275,7 @@ impl Hands {
         if waiting || self.rests || is_full || self.running.contains_key(&id) {
             return None;
         }
-        let brake = self.take(id, 1, Stage::Runs);
+        let brake = self.take(id, 1, Stage::Runs, None);
         Some(Seat { holder: self.holder, token, brake })
     }
 
@@ -324,7 +330,7 @@ mod tests {
         advance(took).await;
         let jobs: Vec<_> = (0..claiming.room as u64).map(|nth| claimed(*next + nth)).collect();
         *next += jobs.len() as u64;
-        let brakes = hands.end_claim(claiming, Some(&jobs));
+        let brakes = hands.end_claim(claiming, None, Some(&jobs));
         jobs.iter().map(|job| job.document.job_id).zip(brakes).collect()
     }
 
@@ -372,9 +378,9 @@ mod tests {
     async fn a_job_that_is_taken_anew_counts_once() {
         let (mut hands, job) = (hands(), claimed(1));
         let id = job.document.job_id;
-        let first = hands.take(id, 1, Stage::Waits);
+        let first = hands.take(id, 1, Stage::Waits, None);
         assert!(hands.begin(id, &first, SLOTS) == Turn::Now);
-        let second = hands.take(id, 2, Stage::Waits);
+        let second = hands.take(id, 2, Stage::Waits, None);
         assert_eq!(first.why(), Some(Stop::LeaseOver));
         assert!(hands.begin(id, &first, SLOTS) == Turn::Never, "it is in other hands");
         hands.let_go(id, &first);

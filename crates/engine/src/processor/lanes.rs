@@ -1,8 +1,15 @@
-//! Whose turn it is. Domains with due work take turns, by their weights; within a domain its types take turns; and of a type
-//! the most urgent jobs come first. So a single job is next when a slot frees, whatever waits elsewhere.
+//! Whose turn it is. Domains with due work take turns, by their weights; within a domain its types take turns, each limit
+//! key of a type for itself; and of these the most urgent jobs come first. So a single job is next when a slot frees,
+//! whatever waits elsewhere. What its limits hold up is passed over, and costs nobody anything.
 //!
 //! What waits where is read now and then, and remembered: each lane with the earliest instant at which one of its jobs is
 //! due. A lane that is empty by now costs a claim one look in vain; a lane that is not known yet is found with the next look.
+//!
+//! - [`look`]: reading where jobs wait
+//! - [`plan`]: from where a claim takes how much
+
+mod look;
+mod plan;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,19 +18,23 @@ use rota_model::domain::Domain;
 use rota_model::job::{Job, Lane};
 use rota_model::time::UnixMillis;
 use rota_store::Versioned;
-use rota_store::cursor::Cursor;
-use rota_store::jobs::{LanePage, Share};
 use tokio::time::Instant;
 
 use super::LOOK_AGAIN;
+use super::limits::{Gate, Limits, Passage};
 use super::turns::Turns;
 
-/// A claim asks so many lanes at most.
-const MOST_LANES: usize = 256;
+use look::Crowd;
+pub(super) use look::{Look, PAGE};
+pub(super) use plan::Plan;
+
 /// While there is something to claim, a look is made no sooner than this after the last one, and not before so many times
 /// as long as that took.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 const LOOK_SHARE: u32 = 10;
+
+/// How long nothing is tried while limits hold something up, if nobody tells of anything: who waits says so now and then.
+const HELD_UP_REST: Duration = Duration::from_millis(150);
 
 /// How long the weights of domains are believed.
 const WEIGHTS_HOLD: Duration = Duration::from_secs(10);
@@ -32,6 +43,8 @@ const WEIGHTS_HOLD: Duration = Duration::from_secs(10);
 type Place = Option<String>;
 /// Who takes turns in the first place; none for jobs without a lane.
 type Tenant = Option<Domain>;
+/// Who takes turns within a domain: a type, or a type with a limit key.
+type Kind = (String, Option<String>);
 
 #[derive(Default)]
 pub(super) struct Lanes {
@@ -41,7 +54,7 @@ pub(super) struct Lanes {
     /// The earliest of them.
     next_due: Option<UnixMillis>,
     tenants: Turns<Tenant>,
-    kinds: BTreeMap<Tenant, Turns<String>>,
+    kinds: BTreeMap<Tenant, Turns<Kind>>,
     weights: BTreeMap<Domain, u32>,
     /// How many jobs were expected: what is expected while somebody looks or claims is not forgotten for what that found.
     expected: u64,
@@ -51,43 +64,35 @@ pub(super) struct Lanes {
     looked: Option<(Instant, Duration)>,
     weighed: Option<Instant>,
     /// How far the look through all lanes has come.
-    position: Option<Cursor>,
+    position: Option<String>,
+    /// The types with more keys than are known at a time, by their lanes; and with which of them the last round was.
+    crowds: BTreeMap<String, Crowd>,
+    went_round: Option<String>,
+    /// Whether anything can be limited here.
+    has_limits: bool,
+    /// Whether limits hold something up.
+    holds_up: bool,
+    pub(super) limits: Limits,
 }
 
 /// What is known of a lane.
 struct Known {
     tenant: Tenant,
-    kind: String,
+    kind: Kind,
+    /// Whether its limits let nothing through, when it was last asked for.
+    is_held_up: bool,
     /// When the first of its jobs is due.
     run_at: UnixMillis,
     /// How many jobs had been expected when the last one was expected here.
     expected: u64,
 }
 
-/// A look that is under way.
-pub(super) struct Look {
-    pub(super) position: Option<Cursor>,
-    began: Instant,
-    expected: u64,
-}
-
 /// The lanes with due work, by domain and type; of each type the most urgent first.
-type Due<'a> = BTreeMap<Tenant, BTreeMap<String, Vec<&'a Place>>>;
-
-/// From where a claim takes how much.
-pub(super) struct Plan {
-    pub(super) shares: Vec<Share>,
-    /// Whether these are all the lanes that have due work.
-    pub(super) is_whole: bool,
-    /// The share of each, in the order in which they were asked.
-    parts: Vec<(Tenant, Vec<(String, usize)>)>,
-    asked: Vec<Place>,
-    expected: u64,
-}
+type Due<'a> = BTreeMap<Tenant, BTreeMap<Kind, Vec<&'a Place>>>;
 
 impl Lanes {
-    pub(super) fn new(types: Vec<String>) -> Self {
-        Self { types, ..Self::default() }
+    pub(super) fn new(types: Vec<String>, has_limits: bool) -> Self {
+        Self { types, has_limits, ..Self::default() }
     }
 
     /// Something may wait where nobody looked yet.
@@ -108,10 +113,14 @@ impl Lanes {
     fn learn(&mut self, place: &Place, run_at: UnixMillis) -> Option<&mut Known> {
         if !self.known.contains_key(place) {
             let (tenant, kind) = taker(place);
-            if tenant.is_some() && !self.types.contains(&kind) {
+            if tenant.is_some() && !self.types.contains(&kind.0) {
                 return None;
             }
-            self.known.insert(place.clone(), Known { tenant, kind, run_at, expected: 0 });
+            if let Some(domain) = tenant.as_ref().filter(|_| self.has_limits) {
+                self.limits.meet(domain, &kind.0);
+            }
+            let known = Known { tenant, kind, is_held_up: false, run_at, expected: 0 };
+            self.known.insert(place.clone(), known);
         }
         let known = self.known.get_mut(place)?;
         known.run_at = known.run_at.min(run_at);
@@ -133,34 +142,13 @@ impl Lanes {
         let Some((ended, took)) = self.looked else { return true };
         let since = ended.elapsed();
         let pause = if self.is_due(now) { LOOK_PAUSE.max(took * LOOK_SHARE) } else { Duration::ZERO };
-        since >= pause.max(LOOK_AGAIN) || since >= pause && (self.stale || self.position.is_some())
+        let has_more = self.stale || self.position.is_some() || !self.crowds.is_empty();
+        since >= pause.max(LOOK_AGAIN) || since >= pause && has_more
     }
 
-    /// What is told from now on is for a look after this one, through all lanes.
-    pub(super) fn begin_look(&mut self) -> Look {
-        self.stale &= self.position.is_some();
-        Look { position: self.position.clone(), began: Instant::now(), expected: self.expected }
-    }
-
-    /// What was seen takes the place of what was known about that part of the lanes.
-    pub(super) fn end_look(&mut self, look: &Look, page: LanePage) {
-        let LanePage { lanes, next } = page;
-        let behind = look
-            .position
-            .as_ref()
-            .map(|cursor| -> Place { cursor.key.first().and_then(|lane| Some(lane.as_str()?.to_owned())) });
-        let to = next.as_ref().and_then(|_| lanes.last()).map(|(place, _)| place.clone());
-        self.known.retain(|place, known| {
-            known.expected > look.expected
-                || behind.as_ref().is_some_and(|behind| place <= behind)
-                || to.as_ref().is_some_and(|to| place > to)
-        });
-        for (place, run_at) in lanes {
-            self.learn(&place, run_at);
-        }
-        self.position = next;
-        self.looked = Some((Instant::now(), look.began.elapsed()));
-        self.find_next_due();
+    /// How long nothing may be looked at, if nobody tells of anything.
+    pub(super) fn rest(&self) -> Duration {
+        if self.holds_up { HELD_UP_REST } else { LOOK_AGAIN }
     }
 
     /// Whether there is more to see before it is known that nothing is due.
@@ -169,7 +157,8 @@ impl Lanes {
     }
 
     fn find_next_due(&mut self) {
-        self.next_due = self.known.values().map(|known| known.run_at).min();
+        let open = self.known.values().filter(|known| !known.is_held_up);
+        self.next_due = open.map(|known| known.run_at).min();
     }
 
     /// Whether the weights of domains matter and were not read for a while.
@@ -186,38 +175,6 @@ impl Lanes {
         self.weighed = Some(Instant::now());
     }
 
-    /// From where to take this many jobs. First each one's share, the one whose turn it is first; then, for
-    /// what those do not use, whatever there is, in the same order.
-    pub(super) fn plan(&self, now: UnixMillis, room: usize) -> Plan {
-        let due = self.due(now);
-        let is_alone = due.len() == 1 && due.values().all(|kinds| kinds.len() == 1);
-        let of = |tenant: &Tenant, kind: &String, place: &Place, limit| {
-            let types = if tenant.is_some() { vec![kind.clone()] } else { self.types.clone() };
-            Share { lane: place.clone(), types, limit }
-        };
-        let (mut shares, mut rest) = (Vec::new(), Vec::new());
-        let (mut parts, mut asked) = (Vec::new(), Vec::new());
-        for (tenant, part) in self.tenants.share(due.keys(), room, |tenant| self.weight(tenant)) {
-            let Some(kinds) = due.get(&tenant) else { continue };
-            let unknown = Turns::default();
-            let turns = self.kinds.get(&tenant).unwrap_or(&unknown);
-            let limits = turns.share(kinds.keys(), part, |_| 1);
-            for (kind, limit) in &limits {
-                let places = kinds.get(kind).map_or(&[][..], Vec::as_slice);
-                if !is_alone && *limit > 0 {
-                    shares.extend(places.first().map(|place| of(&tenant, kind, place, *limit)));
-                }
-                rest.extend(places.iter().map(|place| of(&tenant, kind, place, room)));
-                asked.extend(places.iter().map(|place| (*place).clone()));
-            }
-            parts.push((tenant, limits));
-        }
-        let is_whole = rest.len() <= MOST_LANES;
-        shares.extend(rest.into_iter().take(MOST_LANES));
-        asked.truncate(MOST_LANES);
-        Plan { shares, is_whole, parts, asked, expected: self.expected }
-    }
-
     fn due(&self, now: UnixMillis) -> Due<'_> {
         let mut due = Due::new();
         // Backwards, so that of each type the most urgent comes first.
@@ -230,12 +187,13 @@ impl Lanes {
 
     /// This is what was claimed by a plan. If that was less than there was room for, nothing is left that is due where it
     /// asked; whether something waits there for its time is to be seen.
-    pub(super) fn took(&mut self, plan: &Plan, claimed: &[Versioned<Job>], is_short: bool) {
-        let mut had: BTreeMap<Tenant, BTreeMap<String, usize>> = BTreeMap::new();
+    pub(super) fn took(&mut self, plan: &Plan, claimed: &[Versioned<Job>], is_short: bool, at: Duration) {
+        let mut had: BTreeMap<Tenant, BTreeMap<Kind, usize>> = BTreeMap::new();
         for job in claimed {
             let (tenant, kind) = taker(&job.document.lane);
             *had.entry(tenant).or_default().entry(kind).or_default() += 1;
         }
+        let exhausted = self.put_back(plan, claimed, at);
         let mut parts = Vec::new();
         for (tenant, kinds) in &plan.parts {
             if let Some(had) = had.get(tenant) {
@@ -248,13 +206,33 @@ impl Lanes {
         self.tenants.charge(&totals, &parts, |tenant| weight_in(weights, tenant));
         self.kinds.retain(|tenant, _| plan.parts.iter().any(|(wanting, _)| wanting == tenant));
         if is_short {
-            for place in &plan.asked {
+            for place in plan.asked.iter().filter(|place| !exhausted.contains(*place)) {
                 if self.known.get(place).is_some_and(|known| known.expected <= plan.expected) {
                     self.known.remove(place);
                     self.stale = true;
                 }
             }
             self.find_next_due();
+        }
+    }
+
+    /// What types limit was asked for.
+    pub(super) fn end_asking(&mut self, at: Duration, generation: u64, failed: bool) {
+        let mut limits = std::mem::take(&mut self.limits);
+        limits.end_asking(at, generation, failed, |domain, kind| self.has_work(domain, kind));
+        self.limits = limits;
+    }
+
+    /// Whether jobs of a type wait.
+    fn has_work(&self, domain: &Domain, kind: &str) -> bool {
+        self.known.values().any(|known| known.tenant.as_ref() == Some(domain) && known.kind.0 == kind)
+    }
+
+    /// What a job is under that is in hand.
+    pub(super) fn gate_of(&self, job: &Job) -> Option<Gate> {
+        match self.limits.passage(&job.domain, &job.input.kind, job.limit_key.as_deref()) {
+            Passage::Limited(gate) => Some(gate),
+            Passage::Free | Passage::Unknown => None,
         }
     }
 
@@ -267,29 +245,31 @@ fn weight_in(weights: &BTreeMap<Domain, u32>, tenant: &Tenant) -> u32 {
     tenant.as_ref().and_then(|domain| weights.get(domain)).copied().unwrap_or(1)
 }
 
-/// Domain and type of a lane. Whatever has none takes turns as one more domain.
-fn taker(place: &Place) -> (Tenant, String) {
+/// Domain and type of a lane, and its key. Whatever has none takes turns as one more domain.
+fn taker(place: &Place) -> (Tenant, Kind) {
     let lane: Option<Lane> = place.as_ref().and_then(|lane| lane.parse().ok());
-    lane.map_or_else(Default::default, |lane| (Some(lane.domain), lane.kind))
+    lane.map_or_else(Default::default, |lane| (Some(lane.domain), (lane.kind, lane.key)))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
-    use rota_store::collection::JOBS;
+    use rota_model::job_type::{Bounds, TypeLimits};
+    use rota_store::jobs::LanePage;
 
     use super::*;
 
     const NOW: UnixMillis = UnixMillis(1_000);
+    const AT: Duration = Duration::from_secs(100);
 
     fn lanes() -> Lanes {
-        Lanes::new(vec!["mail".to_owned(), "report".to_owned()])
+        Lanes::new(vec!["mail".to_owned(), "report".to_owned()], false)
     }
 
     fn page(seen: &[(&str, i64)], is_last: bool) -> LanePage {
         let lanes = seen.iter().map(|(lane, at)| (Some((*lane).to_owned()), UnixMillis(*at))).collect();
         let last = seen.last().filter(|_| !is_last);
-        LanePage { lanes, next: last.map(|(lane, _)| Cursor::behind_id(lane, &JOBS)) }
+        LanePage { lanes, next: last.map(|(lane, _)| (*lane).to_owned()) }
     }
 
     fn look(lanes: &mut Lanes, seen: &[(&str, i64)], is_last: bool) {
@@ -297,8 +277,8 @@ mod tests {
         lanes.end_look(&look, page(seen, is_last));
     }
 
-    fn asked(lanes: &Lanes, room: usize) -> Vec<(String, usize)> {
-        let shares = lanes.plan(NOW, room).shares.into_iter();
+    fn asked(lanes: &mut Lanes, room: usize) -> Vec<(String, usize)> {
+        let shares = lanes.plan(NOW, room, AT).shares.into_iter();
         shares.map(|share| (share.lane.unwrap_or_default(), share.limit)).collect()
     }
 
@@ -312,12 +292,12 @@ mod tests {
         look(&mut lanes, &[("a|5|mail", 1), ("a|9|mail", 1), ("b|0|report", 1), ("c|5|mail", 9_000)], true);
         let expected =
             [("a|9|mail", 2), ("b|0|report", 2), ("a|9|mail", 4), ("a|5|mail", 4), ("b|0|report", 4)];
-        assert_eq!(asked(&lanes, 4), named(&expected));
+        assert_eq!(asked(&mut lanes, 4), named(&expected));
         assert_eq!(lanes.next_after(NOW), Some(UnixMillis(9_000)));
         look(&mut lanes, &[("a|5|mail", 1), ("a|9|mail", 1)], true);
-        assert_eq!(asked(&lanes, 4), named(&[("a|9|mail", 4), ("a|5|mail", 4)]));
+        assert_eq!(asked(&mut lanes, 4), named(&[("a|9|mail", 4), ("a|5|mail", 4)]));
         look(&mut lanes, &[("a|5|unknown", 1)], true);
-        assert_eq!((asked(&lanes, 4), lanes.is_due(NOW)), (Vec::new(), false));
+        assert_eq!((asked(&mut lanes, 4), lanes.is_due(NOW)), (Vec::new(), false));
     }
 
     #[tokio::test(start_paused = true)]
@@ -340,15 +320,96 @@ mod tests {
     async fn what_is_expected_meanwhile_is_not_forgotten() {
         let mut lanes = lanes();
         look(&mut lanes, &[("a|5|mail", 1), ("b|5|mail", 1)], true);
-        let plan = lanes.plan(NOW, 4);
+        let plan = lanes.plan(NOW, 4, AT);
         lanes.expect(&job("b|5|mail"));
-        lanes.took(&plan, &[], true);
-        assert_eq!(asked(&lanes, 4), named(&[("b|5|mail", 4)]), "the other was found empty");
+        lanes.took(&plan, &[], true, AT);
+        assert_eq!(asked(&mut lanes, 4), named(&[("b|5|mail", 4)]), "the other was found empty");
         let look = lanes.begin_look();
         lanes.expect(&job("a|5|report"));
         lanes.end_look(&look, page(&[], true));
-        assert_eq!(asked(&lanes, 4), named(&[("a|5|report", 4)]));
+        assert_eq!(asked(&mut lanes, 4), named(&[("a|5|report", 4)]));
         assert!(lanes.is_due(NOW));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_keys_some_are_known_at_a_time_and_all_have_their_turn() {
+        let all: Vec<String> = (0..1_000).map(|nth| format!("a|5|mail\u{1f}{nth:04}")).collect();
+        let mut store: Vec<&str> = all.iter().map(String::as_str).collect();
+        store.extend(["a|5|report", "b|5|mail"]);
+        let mut lanes = lanes();
+        let mut seen = std::collections::BTreeSet::new();
+        let read = |behind: Option<&str>| {
+            let mut behind: Vec<_> =
+                store.iter().filter(|lane| behind.is_none_or(|last| **lane > last)).collect();
+            let is_last = behind.len() <= PAGE;
+            behind.truncate(PAGE);
+            page(&behind.into_iter().map(|lane| (*lane, 1)).collect::<Vec<_>>(), is_last)
+        };
+        for round in 0..8 {
+            let mut pages = 0;
+            loop {
+                let look = lanes.begin_look();
+                lanes.end_look(&look, read(look.behind.as_deref()));
+                pages += 1;
+                if lanes.position.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(pages, 2, "the others are found behind the first keys");
+            let round_look = lanes.begin_round().unwrap();
+            lanes.end_look(&round_look, read(round_look.behind.as_deref()));
+            assert!(lanes.known.len() <= 2 * PAGE + 2, "{} are known", lanes.known.len());
+            assert!(lanes.known.contains_key(&Some("b|5|mail".to_owned())), "round {round}");
+            seen.extend(lanes.known.keys().flatten().cloned());
+        }
+        assert_eq!(seen.len(), store.len());
+        look(&mut lanes, &[("a|5|mail", 1), ("a|5|mail\u{1f}0001", 1)], true);
+        assert!(lanes.begin_round().is_none() && lanes.known.len() == 2);
+    }
+
+    fn limited(concurrency: u32) -> Lanes {
+        let mut lanes = Lanes::new(vec!["mail".to_owned(), "report".to_owned()], true);
+        look(&mut lanes, &[("a|5|mail", 1), ("a|9|mail", 1), ("b|5|report", 1)], true);
+        assert_eq!(asked(&mut lanes, 4), [], "nothing is known of what they limit");
+        let whole = Bounds { concurrency: Some(concurrency), starts_per_second: None };
+        let limits = TypeLimits { whole, ..TypeLimits::default() };
+        let domain = |name: &str| name.parse::<Domain>().unwrap();
+        lanes.limits.set_rule(&domain("a"), "mail", Some(limits));
+        lanes.limits.set_rule(&domain("b"), "report", None);
+        lanes.end_asking(AT, 0, false);
+        lanes
+    }
+
+    /// Has as many slots written for the node as it can get.
+    fn reserve(lanes: &mut Lanes) {
+        use rota_model::ids::{Incarnation, NodeId};
+        use rota_model::limit::Limit;
+        use rota_store::seam::Version;
+        let node = NodeId::derived(&["one"]);
+        for name in lanes.limits.balanced_now(AT, 10) {
+            let mut limit = Limit::new(name.clone(), NOW, node);
+            let account = lanes.limits.account(&name).unwrap();
+            let who = (Incarnation::derived(&["one"]), node);
+            let part = account.settle(&mut limit, None, who, (AT, 1), true);
+            account.written(&part, Version(1), AT);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_held_up_is_passed_over_and_no_more_is_asked_for_than_there_are_slots() {
+        let mut lanes = limited(3);
+        assert_eq!(asked(&mut lanes, 8), named(&[("b|5|report", 4), ("b|5|report", 8)]));
+        assert!(lanes.is_due(NOW), "somebody else has work");
+        reserve(&mut lanes);
+        let plan = lanes.plan(NOW, 8, AT);
+        let shares = plan.shares.iter().filter(|share| share.lane.as_deref() == Some("a|9|mail"));
+        assert_eq!(shares.map(|share| share.limit).sum::<usize>(), 3);
+        assert!(!plan.shares.iter().any(|share| share.lane.as_deref() == Some("a|5|mail")), "it comes later");
+        lanes.took(&plan, &[], true, AT);
+        let again = asked(&mut lanes, 8);
+        assert_eq!(again, named(&[("a|5|mail", 3)]), "what was not brought is free again");
+        assert_eq!(asked(&mut lanes, 8), [], "it is taken");
+        assert!(!lanes.is_due(NOW), "nobody waits for what is held up");
     }
 
     fn job(lane: &str) -> Job {

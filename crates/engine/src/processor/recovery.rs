@@ -27,6 +27,7 @@ impl Processor {
     /// and is ours no more. Says how many were queued again.
     pub(crate) async fn recover(&self, nodes: &Nodes, exclusive: bool) -> Result<usize, StoreError> {
         let ours = self.incarnation();
+        let lost = self.hands().lanes.limits.lost();
         let (mut taken, mut seen) = (0, BTreeSet::new());
         for holder in self.jobs.holders().await? {
             if holder == Some(ours.to_string()) {
@@ -43,6 +44,11 @@ impl Processor {
             self.work_again.notify_one();
         }
         self.check_running(&seen).await?;
+        if lost > 0 && self.incarnation() == ours {
+            self.hands().lanes.limits.free_lost(lost, self.surroundings.elapsed());
+            self.limits_wanted.notify_one();
+            self.slots.notify_one();
+        }
         Ok(taken)
     }
 

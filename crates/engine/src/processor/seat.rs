@@ -17,10 +17,11 @@ use crate::desk::{self, Made};
 use crate::flaws::Flaw;
 
 impl Processor {
-    /// A slot for a job that was just submitted, if it can begin at once and nothing else is waiting.
-    pub(crate) fn seat_for(&self, job: &Job) -> Option<Seat> {
+    /// A slot for a job that was just submitted, if it can begin at once, nothing else is waiting and nothing limits it.
+    pub(crate) fn seat_for(&self, job: &Job, is_limited: bool) -> Option<Seat> {
         let now = self.surroundings.now();
-        let fits = job.status == JobStatus::Queued
+        let fits = !is_limited
+            && job.status == JobStatus::Queued
             && job.run_at <= now
             && !job.is_expired(now)
             && self.types.handler(&job.input.kind).is_some()

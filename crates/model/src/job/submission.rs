@@ -11,6 +11,7 @@ use crate::domain::Domain;
 use crate::ids::{JobId, NodeId};
 use crate::job::{Job, JobInput, JobStatus, Lane, Reserved, Unique, section_of};
 use crate::job_type::{JobDefaults, MAX_ATTEMPTS, MAX_TIMEOUT_MS};
+use crate::limit;
 use crate::metadata::Metadata;
 use crate::object_only::{object_only, optional_object};
 use crate::time::UnixMillis;
@@ -57,6 +58,11 @@ pub struct NewJob {
     /// Keeps others like it away: a twin is answered with the job that is there.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_object")]
     pub unique: Option<Unique>,
+    /// Jobs of its type with the same key share a limit, if the type sets one for each key; and they take turns with those
+    /// of other keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 200, example = "customer-7")]
+    pub limit_key: Option<String>,
     /// Kept for a later version: refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
@@ -119,6 +125,7 @@ impl NewJob {
             timeout_ms: None,
             expires_at: None,
             unique: None,
+            limit_key: None,
             queue: None,
             group_id: None,
             waiting_for: Vec::new(),
@@ -144,6 +151,9 @@ impl NewJob {
         self.check_times(&mut check);
         if let Some(unique) = &self.unique {
             check.absorb(unique.check("/unique"));
+        }
+        if let Some(key) = &self.limit_key {
+            limit::check_key(&mut check, "/limitKey", key);
         }
         for (pointer, is_given) in [
             ("/queue", self.queue.is_some()),
@@ -206,7 +216,7 @@ impl NewJob {
             _ => Map::new(),
         };
         let priority = self.priority.unwrap_or(DEFAULT_PRIORITY);
-        let lane = Lane { domain: place.domain, priority, kind: self.input.kind };
+        let lane = Lane { domain: place.domain, priority, kind: self.input.kind, key: self.limit_key };
         Job {
             lane: Some(lane.to_string()),
             job_name: self.job_name,
@@ -234,7 +244,7 @@ impl NewJob {
             progress: None,
             history: Vec::new(),
             unique: self.unique,
-            limit_key: None,
+            limit_key: lane.key,
             request_digest: digest,
             idempotency_key: self.idempotency_key,
             reserved: Reserved {

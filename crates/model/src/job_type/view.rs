@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use crate::Extra;
 use crate::backoff::Backoff;
-use crate::check::{Checker, Invalid};
+use crate::check::{Checker, Invalid, escape};
 use crate::domain::Domain;
-use crate::job_type::JobType;
+use crate::job_type::{JobType, KeyLimits};
+use crate::object_only::optional_object;
 
 /// The body of `PUT …/job-types/{type}`: everything that a domain may say of a type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -28,10 +29,17 @@ pub struct JobTypeSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 604_800_000)]
     pub timeout_ms: Option<u64>,
-    /// Kept for a later version: refused.
+    /// How many of its jobs run at once, over all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100_000)]
     pub concurrency: Option<u32>,
+    /// How many of its jobs start per second, over all nodes; less than one for one every so many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.001, maximum = 100_000)]
+    pub starts_per_second: Option<f64>,
+    /// The same for the jobs of each limit key.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_object")]
+    pub per_key: Option<KeyLimits>,
 }
 
 impl JobTypeSettings {
@@ -45,13 +53,16 @@ impl JobTypeSettings {
             backoff: self.backoff,
             timeout_ms: self.timeout_ms,
             concurrency: self.concurrency,
+            starts_per_second: self.starts_per_second,
+            per_key: self.per_key,
             extra: Extra::new(),
         };
         let mut check = Checker::new();
         check.absorb(job_type.check());
-        // Nothing heeds it yet, and a limit that is accepted and ignored is worse than none.
-        if job_type.concurrency.is_some() {
-            check.refuse("/concurrency", "is kept for a later version, and would do nothing: leave it out");
+        // A limit that is accepted and ignored is worse than none.
+        for unknown in job_type.per_key.iter().flat_map(|per_key| per_key.extra.keys()) {
+            let detail = "is not known; known are concurrency and startsPerSecond";
+            check.refuse(format!("/perKey/{}", escape(unknown)), detail);
         }
         check.finish().map(|()| job_type)
     }

@@ -51,8 +51,11 @@ const NAMES: &[(&str, &str, &[&str], &[&str])] = &[
     ("logs", "/metadata", &["createdAt", "updatedAt", "updatedBy"], &[]),
     ("metrics", "", &["bucketStart", "bucketEnd", "metrics", "metadata"], &[]),
     ("job-types", "", &[], &[
-        "domain", "type", "schema", "attempts", "backoff", "timeoutMs", "concurrency",
+        "domain", "type", "schema", "attempts", "backoff", "timeoutMs", "concurrency", "startsPerSecond", "perKey",
     ]),
+    ("job-types", "/perKey", &[], &["concurrency", "startsPerSecond"]),
+    ("limits", "", &[], &["domain", "type", "key", "holders", "held", "clockUs", "startedUs", "metadata"]),
+    ("limits", "/holders/0", &[], &["incarnation", "node", "slots", "wants"]),
     ("job-types", "/backoff", &[], &["delayMs", "factor", "maxDelayMs"]),
 ];
 

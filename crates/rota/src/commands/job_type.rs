@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Table};
 use rota_client::Page;
-use rota_model::job_type::{JobTypeSettings, JobTypeView};
+use rota_model::job_type::{Bounds, JobTypeSettings, JobTypeView, KeyLimits};
 use serde_json::Value;
 
 use super::Context;
@@ -32,7 +32,8 @@ they are named; with --force it is set, and they run all the same.
 Examples:
   rota type put invoice --schema '{"type": "object", "required": ["number"]}' --attempts 3 --timeout 30s
   rota type put http --schema @our-hosts.json --backoff 10s
-  rota type put invoice --schema @invoice.json --force"#;
+  rota type put invoice --schema @invoice.json --force
+  rota type put mail --concurrency 20 --rate 100 --key-concurrency 2 --key-rate 0.5"#;
 
 const DELETE_EXAMPLES: &str = "\
 A built-in type of that name means itself again. While jobs of the type wait and no node runs it, it is not deleted; with
@@ -88,9 +89,36 @@ pub(crate) struct PutArgs {
     timeout: Option<Duration>,
     #[command(flatten)]
     backoff: BackoffArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Do it although jobs that wait would be refused
     #[arg(long)]
     force: bool,
+}
+
+/// How much of it happens at once and per second, in the whole cluster.
+#[derive(Args, Debug)]
+struct LimitArgs {
+    /// How many of its jobs run at once, over all nodes [default: as many as there is room for]
+    #[arg(long, value_name = "N")]
+    concurrency: Option<u32>,
+    /// How many of its jobs start per second, over all nodes; 0.1 for one every ten seconds [default: any number]
+    #[arg(long, value_name = "N")]
+    rate: Option<f64>,
+    /// How many jobs with the same limit key run at once, over all nodes [default: any number]
+    #[arg(long, value_name = "N")]
+    key_concurrency: Option<u32>,
+    /// How many jobs with the same limit key start per second, over all nodes [default: any number]
+    #[arg(long, value_name = "N")]
+    key_rate: Option<f64>,
+}
+
+impl LimitArgs {
+    fn per_key(&self) -> Option<KeyLimits> {
+        let (concurrency, starts_per_second) = (self.key_concurrency, self.key_rate);
+        let is_given = concurrency.is_some() || starts_per_second.is_some();
+        is_given.then(|| KeyLimits { concurrency, starts_per_second, ..KeyLimits::default() })
+    }
 }
 
 pub(crate) async fn run(context: &Context, command: TypeCommand) -> Result<(), Failure> {
@@ -124,16 +152,19 @@ impl PutArgs {
             attempts: self.attempts,
             backoff: self.backoff.backoff(),
             timeout_ms: self.timeout.map(millis),
-            concurrency: None,
+            concurrency: self.limits.concurrency,
+            starts_per_second: self.limits.rate,
+            per_key: self.limits.per_key(),
         })
     }
 }
 
 fn types_table(types: &[JobTypeView]) -> Table {
-    table::table(["type", "defined by", "schema", "attempts", "timeout", "run by"], types.iter().map(row))
+    let head = ["type", "defined by", "schema", "attempts", "timeout", "limits", "run by"];
+    table::table(head, types.iter().map(row))
 }
 
-fn row(view: &JobTypeView) -> [Cell; 6] {
+fn row(view: &JobTypeView) -> [Cell; 7] {
     let job_type = &view.job_type;
     [
         text(&job_type.kind),
@@ -141,6 +172,7 @@ fn row(view: &JobTypeView) -> [Cell; 6] {
         text(if job_type.schema.is_some() { "yes" } else { "-" }),
         optional(job_type.attempts),
         optional(timeout(view)),
+        optional(limits(view, "; ")),
         short(&run_by(view, ", ")),
     ]
 }
@@ -159,6 +191,7 @@ fn listing(view: &JobTypeView) -> Table {
         ("attempts", optional(job_type.attempts)),
         ("timeout", optional(timeout(view))),
         ("backoff", optional(backoff)),
+        ("limits", optional(limits(view, "\n"))),
         ("schema", optional(job_type.schema.as_ref().map(pretty))),
     ];
     if let Some(schema) = &view.handler_schema {
@@ -178,6 +211,18 @@ fn timeout(view: &JobTypeView) -> Option<String> {
     view.job_type.timeout_ms.map(|ms| span(Duration::from_millis(ms)))
 }
 
+/// What it limits, in words; none if nothing.
+fn limits(view: &JobTypeView, separator: &str) -> Option<String> {
+    let limits = view.job_type.limits();
+    let said = |Bounds { concurrency, starts_per_second }: Bounds, of: &str| {
+        let at_once = concurrency.map(|count| format!("{count} at once{of}"));
+        let rate = starts_per_second.map(|rate| format!("{rate} per second{of}"));
+        [at_once, rate].into_iter().flatten()
+    };
+    let all: Vec<String> = said(limits.whole, "").chain(said(limits.per_key, " of each key")).collect();
+    (!all.is_empty()).then(|| all.join(separator))
+}
+
 fn run_by(view: &JobTypeView, separator: &str) -> String {
     if view.run_by.is_empty() { "nobody: its jobs wait".to_owned() } else { view.run_by.join(separator) }
 }
@@ -195,7 +240,8 @@ mod tests {
 
     #[test]
     fn every_flag_has_its_place_in_the_settings() {
-        let line = "rota type put t --schema {\"type\":\"object\"} --attempts 3 --timeout 30s --backoff 5s";
+        let line = "rota type put t --schema {\"type\":\"object\"} --attempts 3 --timeout 30s --backoff 5s \
+                    --concurrency 20 --rate 100 --key-concurrency 2 --key-rate 0.5";
         let Command::Type(TypeCommand::Put(args)) = Cli::try_parse_from(line.split(' ')).unwrap().command
         else {
             panic!("{line}")
@@ -206,8 +252,22 @@ mod tests {
             json!({
                 "schema": {"type": "object"}, "attempts": 3, "timeoutMs": 30_000,
                 "backoff": {"delayMs": 5_000, "factor": 2, "maxDelayMs": 3_600_000},
+                "concurrency": 20, "startsPerSecond": 100.0,
+                "perKey": {"concurrency": 2, "startsPerSecond": 0.5},
             })
         );
+    }
+
+    #[test]
+    fn limits_are_said_in_words() {
+        let limited = json!({
+            "domain": "default", "type": "t", "builtIn": false,
+            "concurrency": 20, "startsPerSecond": 0.5, "perKey": {"concurrency": 2}
+        });
+        let view: JobTypeView = serde_json::from_value(limited).unwrap();
+        assert_eq!(limits(&view, "; ").unwrap(), "20 at once; 0.5 per second; 2 at once of each key");
+        let free: JobTypeView = serde_json::from_value(json!({"type": "t", "builtIn": true})).unwrap();
+        assert_eq!(limits(&free, "; "), None);
     }
 
     #[test]

@@ -145,6 +145,19 @@ pub static UNIQUE_KEYS: Collection = Collection {
     ..Collection::PLAIN
 };
 
+/// Its documents are small and change as a whole. Only those that somebody holds stand in the index by which the dead among
+/// the holders are found.
+pub static LIMITS: Collection = Collection {
+    name: "limits",
+    fields: &[
+        Field::fixed("domain", Kind::Keyword),
+        Field::fixed("held", Kind::Integer),
+        Field::fixed("metadata.updatedAt", Kind::Integer),
+    ],
+    indexes: &[Index::new("by_holders", &["held"]).sparse(), Index::new("by_age", &["metadata.updatedAt"])],
+    ..Collection::PLAIN
+};
+
 pub static LOGS: Collection = Collection {
     name: "logs",
     fields: &[
@@ -173,7 +186,7 @@ pub static METRICS: Collection = Collection {
 };
 
 /// Every collection there is.
-pub static ALL: [&Collection; 12] = [
+pub static ALL: [&Collection; 13] = [
     &JOBS,
     &STATE,
     &USERS,
@@ -184,6 +197,7 @@ pub static ALL: [&Collection; 12] = [
     &PROGRESS,
     &JOB_TYPES,
     &UNIQUE_KEYS,
+    &LIMITS,
     &LOGS,
     &METRICS,
 ];

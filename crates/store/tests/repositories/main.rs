@@ -3,6 +3,7 @@
 
 mod crowded;
 mod executions;
+mod job_limits;
 mod job_types;
 mod jobs;
 mod logs;

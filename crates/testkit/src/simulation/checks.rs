@@ -8,6 +8,7 @@
 //! - [`keys`]: of twins only one is in scope
 //! - [`answers`]: what people were told is so
 //! - [`turns`]: that nobody is passed over
+//! - [`limits`]: that no more runs or starts than may, and no less than could
 //! - [`duties`]: which jobs a node takes, and how it stops
 
 pub mod answers;
@@ -18,6 +19,7 @@ pub mod endings;
 pub mod epochs;
 pub mod keys;
 pub mod leases;
+pub mod limits;
 pub mod turns;
 
 use std::time::Duration;
@@ -86,6 +88,9 @@ pub const CHECKS: &[Check] = &[
     check("5", "who_rests_claims_nothing", duties::who_rests_claims_nothing),
     check("5", "slots_are_kept", duties::slots_are_kept),
     check("8", "nobody_is_passed_over", turns::nobody_is_passed_over),
+    check("9", "no_more_run_at_once_than_may", limits::no_more_run_at_once_than_may),
+    check("9", "no_more_start_than_may", limits::no_more_start_than_may),
+    check("9", "free_slots_are_used", limits::free_slots_are_used),
     check("21", "nobody_goes_round_in_circles", duties::nobody_goes_round_in_circles),
     check("1", "who_stops_leaves_nothing", duties::who_stops_leaves_nothing),
 ];

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rota_model::job::{JobEvent, JobStatus};
+use rota_model::limit::{Holding, Limit};
 use rota_store::seam::Written;
 
 use super::checks::deaths::{condemned, taken_over};
-use super::record::{Accepted, Answer, Call, Document, Event, Kind, Reply, What};
-use super::story::{JobStep, Story};
+use super::record::{Accepted, Answer, Call, Document, Event, Kind, Life, Reply, What};
+use super::story::{JobStep, Run, Story};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident: $said:literal,)+) => {
@@ -63,6 +64,13 @@ counts! {
     timeouts: "timeouts",
     expiries: "expiries",
     rests: "nodes paused or drained",
+    limited: "limited jobs begun",
+    slots: "slots reserved",
+    /// Limits of which somebody wanted more than there was.
+    lines: "times in line for a slot",
+    /// Slots of those who were gone, taken back by others.
+    swept: "slots of the dead swept",
+    starts: "portions of starts taken",
 }
 
 impl Coverage {
@@ -75,6 +83,11 @@ impl Coverage {
             coverage.jobs += 1;
             steps.iter().for_each(|step| coverage.count_step(story, step));
         }
+        let is_limited = |run: &&Run| {
+            let job = story.claim(run.work.job, run.work.epoch).map(|(_, job)| job);
+            job.is_some_and(|job| story.is_limited(job))
+        };
+        coverage.limited += story.runs.iter().filter(is_limited).count() as u64;
         coverage.condemnations += condemned(story).len() as u64;
         let lives: BTreeSet<_> = story.incarnations.values().collect();
         coverage.rejoins += (story.incarnations.len() - lives.len()) as u64;
@@ -111,6 +124,10 @@ impl Coverage {
                 if let Document::Key { before: Some(before), after: Some(after) } = &change.document {
                     self.keys_moved += u64::from(before.job_id != after.job_id);
                 }
+                if let Document::Limit { before, after: Some(after) } = &change.document {
+                    let life = caller.map(|caller| caller.life);
+                    self.count_limit(story, life, before.as_deref(), after);
+                }
                 if let Document::State { before: Some(before), after: Some(after) } = &change.document {
                     self.rests += u64::from(before.wanted.is_none() && after.wanted.is_some());
                 }
@@ -121,6 +138,19 @@ impl Coverage {
             }
             _ => {}
         }
+    }
+
+    fn count_limit(&mut self, story: &Story<'_>, by: Option<Life>, before: Option<&Limit>, after: &Limit) {
+        let held = |holding: &Holding| before.map_or(0, |before| before.slots_of(holding.incarnation));
+        let more = |holding: &Holding| holding.slots.saturating_sub(held(holding));
+        self.slots += u64::from(after.holders.iter().map(more).sum::<u32>());
+        let waits = |limit: &Limit| limit.holders.iter().filter(|holding| holding.wants).count();
+        self.lines += u64::from(waits(after) > before.map_or(0, waits));
+        self.starts += u64::from(after.started_us > before.and_then(|before| before.started_us));
+        let is_others = |holding: &&Holding| story.incarnations.get(&holding.incarnation).copied() != by;
+        let gone = before.into_iter().flat_map(|before| &before.holders).filter(is_others);
+        let swept = gone.filter(|holding| after.slots_of(holding.incarnation) == 0);
+        self.swept += u64::from(swept.map(|holding| holding.slots).sum::<u32>());
     }
 
     fn count_step(&mut self, story: &Story<'_>, step: &JobStep<'_>) {

@@ -42,9 +42,14 @@ impl Form {
         Self::plain(serial, true, dice)
     }
 
-    /// Short work and nothing else, of which there is a lot.
-    pub fn quick(serial: u64, dice: &mut StdRng) -> Self {
-        Self::plain(serial, false, dice)
+    /// Short work and nothing else, of which there is a lot; of one type, where much of it is limited.
+    pub fn quick(serial: u64, plan: &Plan, kind: Option<&str>, dice: &mut StdRng) -> Self {
+        let mut form = Self::plain(serial, false, dice);
+        if let Some(kind) = kind {
+            form.job.input.kind = kind.to_owned();
+            form.job.limit_key = draw_key(plan.keyed, dice);
+        }
+        form
     }
 
     fn plain(serial: u64, is_long: bool, dice: &mut StdRng) -> Self {
@@ -53,6 +58,10 @@ impl Form {
         let job = NewJob::new(format!("job {serial}"), kind, script.payload());
         Self { domain: draw_domain(dice), job, submission: Submission { serial, is_named: false } }
     }
+}
+
+fn draw_key(share: f64, dice: &mut StdRng) -> Option<String> {
+    dice.random_bool(share).then(|| format!("customer {}", dice.random_range(0..3)))
 }
 
 pub fn draw_domain(dice: &mut StdRng) -> Domain {
@@ -67,6 +76,7 @@ fn adorn(job: &mut NewJob, plan: &Plan, now: UnixMillis, dice: &mut StdRng) {
     };
     job.run_at = ahead(0.15, 40_000);
     job.expires_at = ahead(0.12, 30_000).filter(|at| job.run_at.is_none_or(|run_at| run_at < *at));
+    job.limit_key = draw_key(plan.keyed, dice);
     job.priority = dice.random_bool(0.3).then(|| dice.random_range(0..=9));
     job.attempts = Some(dice.random_range(1..=4));
     job.timeout_ms = dice.random_bool(0.15).then(|| dice.random_range(300..=4_000));

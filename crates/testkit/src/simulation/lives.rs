@@ -63,7 +63,8 @@ impl Lived {
             }
             Event::IsToStop { .. } => self.to_stop = Some(at),
             Event::Ends { .. } => self.ended = Some(at),
-            Event::Starts { .. } | Event::Calms | Event::Closes | Event::Overflows => {}
+            Event::Starts { .. } | Event::Limits { .. } | Event::Calms | Event::Closes | Event::Overflows => {
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rota_engine::desk::{ChangeError, JobDesk, SubmitError, Submitted};
 use rota_engine::fleet::{Fleet, FleetError};
@@ -18,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::forms::{Form, draw_domain};
-use super::plan::{Errand, Plan};
+use super::plan::{Errand, Plan, Profile};
 use super::process::{Front, Fronts};
 use super::record::{Accepted, Notebook, Reply, What, Wish};
 use crate::surroundings::BEGINNING;
@@ -75,7 +76,9 @@ impl People {
             }
             Errand::Flood => {
                 let count = dice.random_range(40..=90);
-                let forms: Vec<Form> = (0..count).map(|_| self.quick(&mut dice)).collect();
+                let kind = self.plan.limits.choose(&mut dice).map(|(_, kind, _)| kind.clone());
+                let kind = kind.filter(|_| self.plan.profile == Profile::Limits);
+                let forms: Vec<Form> = (0..count).map(|_| self.quick(kind.as_deref(), &mut dice)).collect();
                 tokio::spawn(async move { person.submit_batch(forms, Domain::default(), dice).await });
             }
             Errand::Cancel | Errand::Requeue | Errand::Delete => {
@@ -104,8 +107,8 @@ impl People {
         Form::draw(serial, &self.plan, BEGINNING.plus(self.notes.now()), dice)
     }
 
-    fn quick(&self, dice: &mut StdRng) -> Form {
-        Form::quick(self.counters.serials.fetch_add(1, Ordering::Relaxed), dice)
+    fn quick(&self, kind: Option<&str>, dice: &mut StdRng) -> Form {
+        Form::quick(self.counters.serials.fetch_add(1, Ordering::Relaxed), &self.plan, kind, dice)
     }
 
     async fn submit(self, form: Form, mut dice: StdRng) {

@@ -6,7 +6,10 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
+use rota_model::domain::Domain;
+use rota_model::job_type::{Bounds, TypeLimits};
 
+use super::forms::DOMAINS;
 use super::work::TYPES;
 use crate::faults::Rates;
 
@@ -32,12 +35,14 @@ pub enum Profile {
     Pauses,
     /// One tenant has a great many jobs, and another a few.
     Tenants,
+    /// Types and keys are limited, and there is more work than their limits let through.
+    Limits,
     /// All of it at once.
     Everything,
 }
 
 impl Profile {
-    pub const ALL: [Profile; 12] = [
+    pub const ALL: [Profile; 13] = [
         Profile::Crashes,
         Profile::Freezes,
         Profile::LateWrites,
@@ -49,6 +54,7 @@ impl Profile {
         Profile::RollingRestarts,
         Profile::Pauses,
         Profile::Tenants,
+        Profile::Limits,
         Profile::Everything,
     ];
 }
@@ -104,6 +110,10 @@ pub struct Plan {
     pub long: f64,
     /// How long clocks jump at most.
     pub jump_ms: i64,
+    /// What is limited, by domain and type.
+    pub limits: Vec<(Domain, String, TypeLimits)>,
+    /// The share of jobs that have a limit key.
+    pub keyed: f64,
 }
 
 impl Plan {
@@ -131,6 +141,8 @@ impl Plan {
             named: dice.random_range(0.1..0.5),
             long: dice.random_range(0.1..0.6),
             jump_ms: if small_jumps { 20_000 } else { 600_000 },
+            limits: limits(profile, seed),
+            keyed: if profile == Profile::Limits { 0.7 } else { 0.2 },
         }
     }
 
@@ -175,6 +187,30 @@ pub fn types_of(node: usize, dice: &mut StdRng) -> Vec<String> {
     types
 }
 
+/// What is limited: of some types much, where the run is about that; now and then a little.
+fn limits(profile: Profile, seed: u64) -> Vec<(Domain, String, TypeLimits)> {
+    let dice = &mut part(seed, "limits", 0);
+    let share = if profile == Profile::Limits { 0.6 } else { 0.1 };
+    let mut drawn = Vec::new();
+    for domain in DOMAINS.map(|domain| domain.parse::<Domain>().expect("a good name")) {
+        for kind in TYPES {
+            let limits = TypeLimits { whole: bounds(dice, 4), per_key: bounds(dice, 2) };
+            if dice.random_bool(share) && !limits.is_none() {
+                drawn.push((domain.clone(), kind.to_owned(), limits));
+            }
+        }
+    }
+    drawn
+}
+
+/// So few that there is always more to do, and so many that it is done before a run ends.
+fn bounds(dice: &mut StdRng, most: u32) -> Bounds {
+    Bounds {
+        concurrency: dice.random_bool(0.6).then(|| dice.random_range(1..=most)),
+        starts_per_second: dice.random_bool(0.4).then(|| f64::from(dice.random_range(3..=6_u32)) / 2.0),
+    }
+}
+
 fn rates(profile: Profile, dice: &mut StdRng) -> Rates {
     let secs = Duration::from_secs;
     let light = |dice: &mut StdRng| Rates {
@@ -192,7 +228,11 @@ fn rates(profile: Profile, dice: &mut StdRng) -> Rates {
         hint_late_max: secs(2),
     };
     match profile {
-        Profile::Crashes | Profile::RollingRestarts | Profile::Pauses | Profile::Tenants
+        Profile::Crashes
+        | Profile::RollingRestarts
+        | Profile::Pauses
+        | Profile::Tenants
+        | Profile::Limits
             if dice.random_bool(0.7) =>
         {
             Rates::default()
@@ -225,6 +265,7 @@ fn troubles(profile: Profile, chaos: Duration, dice: &mut StdRng) -> Vec<(Durati
         Profile::RollingRestarts => (7_000, &[Stop, Stop, Stop, Join, Crash]),
         Profile::Pauses => (15_000, &[Stop, Crash, Join]),
         Profile::Tenants => (30_000, &[Crash, Stop, Join, Freeze]),
+        Profile::Limits => (8_000, &[Freeze, Freeze, Freeze, Crash, Stop, CutOff, Jump, Join]),
         Profile::Everything => (6_000, &[Crash, Freeze, CutOff, Outage, Jump, Stop, Join]),
     };
     let mut drawn = Vec::new();
@@ -258,7 +299,7 @@ fn errands(profile: Profile, chaos: Duration, dice: &mut StdRng) -> Vec<(Duratio
             (Errand::Direct, 2),
         ],
     };
-    let floods = if profile == Profile::Tenants { 3 } else { 0 };
+    let floods = if matches!(profile, Profile::Tenants | Profile::Limits) { 3 } else { 0 };
     let submissions = [(Errand::Submit, submissions), (Errand::SubmitBatch, 3), (Errand::Flood, floods)];
     let millis = u64::try_from(chaos.as_millis()).unwrap_or(u64::MAX);
     let mut drawn = Vec::new();

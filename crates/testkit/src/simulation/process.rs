@@ -49,7 +49,7 @@ impl Identity {
             capacity: self.capacity,
             controllable: true,
             grace: self.grace,
-            registry: false,
+            registry: true,
         }
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use rota_model::domain::Domain;
 use rota_model::ids::{JobId, NodeId};
 use rota_model::job::Job;
+use rota_model::job_type::TypeLimits;
+use rota_model::limit::Limit;
 use rota_model::node::{NodeState, NodeWish};
 use rota_model::unique_key::UniqueKey;
 use rota_store::seam::{Version, Written};
@@ -75,6 +77,12 @@ pub enum Event {
     },
     Ends {
         life: Life,
+    },
+    /// Jobs of a type are limited in a domain, from the beginning to the end.
+    Limits {
+        domain: Domain,
+        kind: String,
+        limits: TypeLimits,
     },
     /// From here on nothing goes wrong any more.
     Calms,
@@ -146,6 +154,7 @@ pub enum Document {
     Job { id: JobId, before: Option<Arc<Job>>, after: Option<Arc<Job>> },
     State { before: Option<Arc<NodeState>>, after: Option<Arc<NodeState>> },
     Key { before: Option<Arc<UniqueKey>>, after: Option<Arc<UniqueKey>> },
+    Limit { before: Option<Arc<Limit>>, after: Option<Arc<Limit>> },
     Other { collection: &'static str, id: String },
 }
 

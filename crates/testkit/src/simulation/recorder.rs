@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use rota_model::job::Job;
+use rota_model::limit::Limit;
 use rota_model::node::NodeState;
 use rota_model::unique_key::UniqueKey;
 use rota_store::StoreError;
@@ -25,6 +26,7 @@ struct Shelf {
     jobs: BTreeMap<String, Arc<Job>>,
     states: BTreeMap<String, Arc<NodeState>>,
     keys: BTreeMap<String, Arc<UniqueKey>>,
+    limits: BTreeMap<String, Arc<Limit>>,
 }
 
 pub struct Recorder {
@@ -82,6 +84,10 @@ impl Recorder {
             "unique-keys" => {
                 let (before, after) = replaced(&mut shelf.keys, key, body);
                 record::Document::Key { before, after }
+            }
+            "limits" => {
+                let (before, after) = replaced(&mut shelf.limits, key, body);
+                record::Document::Limit { before, after }
             }
             collection => record::Document::Other { collection, id },
         }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rota_model::domain::Domain;
 use rota_model::ids::{Incarnation, JobId, NodeId};
 use rota_model::job::{Job, JobStatus};
+use rota_model::job_type::TypeLimits;
 use rota_model::node::NodeState;
 use rota_model::time::UnixMillis;
 use rota_store::seam::{Version, Written};
@@ -41,6 +43,8 @@ pub struct Story<'a> {
     pub calls: BTreeMap<Caller, CallStory<'a>>,
     /// What each process read of each node, in the order of the answers.
     pub readings: BTreeMap<(Life, NodeId), Vec<Reading>>,
+    /// What is limited, by domain and type.
+    pub limits: BTreeMap<(Domain, String), TypeLimits>,
     open: BTreeMap<(Life, JobId, u64), usize>,
     written: BTreeMap<u64, (Incarnation, Caller)>,
 }
@@ -150,6 +154,9 @@ impl<'a> Story<'a> {
             Event::Starts { life, node, name, types, off_by_ms } => {
                 self.lives.insert(*life, Lived::begin(at, *node, name, types, *off_by_ms));
             }
+            Event::Limits { domain, kind, limits } => {
+                self.limits.insert((domain.clone(), kind.clone()), *limits);
+            }
             Event::Calms => self.calm = at,
             Event::Closes | Event::Overflows => {}
             Event::Joins { life }
@@ -219,7 +226,7 @@ impl<'a> Story<'a> {
                 let (before, after) = (before.as_deref(), after.as_deref());
                 self.state(nth, at, caller, change.version, before, after);
             }
-            Document::Key { .. } | Document::Other { .. } => {}
+            Document::Key { .. } | Document::Limit { .. } | Document::Other { .. } => {}
         }
     }
 
@@ -283,6 +290,12 @@ impl<'a> Story<'a> {
 
     pub fn runs_of(&self, job: JobId, epoch: u64) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| run.work.job == job && run.work.epoch == epoch)
+    }
+
+    /// Whether a job is under a limit.
+    pub fn is_limited(&self, job: &Job) -> bool {
+        let limits = self.limits.get(&(job.domain.clone(), job.input.kind.clone()));
+        limits.is_some_and(|limits| limits.apply_to(job.limit_key.is_some()))
     }
 
     /// The jobs that are there at the end.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rota_model::ids::{JobId, NodeId};
 use rota_model::job::{Job, JobStatus};
+use rota_model::limit::{Holding, Limit};
 use rota_model::node::NodeState;
 
 use super::record::{
@@ -149,6 +150,9 @@ impl Teller {
             Event::Ends { life } => (life, "has stopped".to_owned()),
             Event::Calms => return ("world".to_owned(), "calms down".to_owned()),
             Event::Closes => return ("world".to_owned(), "closes".to_owned()),
+            Event::Limits { domain, kind, limits } => {
+                return ("world".to_owned(), format!("{kind} in {domain} is limited: {limits:?}"));
+            }
             Event::Overflows => return ("world".to_owned(), "has seen enough".to_owned()),
         };
         (self.life(*life), what)
@@ -207,6 +211,7 @@ impl Teller {
                     if requeue.is_some() { ", to requeue" } else { "" }
                 )
             }
+            Document::Limit { before, after } => limit_words(before.as_deref(), after.as_deref()),
             Document::Other { collection, id } => format!("{:?} {collection}/{id}", change.kind),
         }
     }
@@ -259,4 +264,23 @@ fn state_change(own: Option<NodeId>, before: Option<&NodeState>, after: Option<&
         "beats".to_owned()
     };
     format!("{verb}: {} …{incarnation}{wanted}", after.status.as_str())
+}
+
+/// Who has how many slots of a limit; a star for who waits for more.
+fn limit_words(before: Option<&Limit>, after: Option<&Limit>) -> String {
+    let Some(limit) = after.or(before) else { return "limit".to_owned() };
+    let slots = |holding: &Holding| {
+        let id = holding.incarnation.to_string();
+        let short = id.get(id.len().saturating_sub(4)..).unwrap_or_default().to_owned();
+        format!("{short} {}{}", holding.slots, if holding.wants { "*" } else { "" })
+    };
+    let holders: Vec<_> = limit.holders.iter().map(slots).collect();
+    let key = limit.key.as_deref().unwrap_or("all");
+    format!(
+        "limit {}/{}/{key} [{}] until {:?}",
+        limit.domain,
+        limit.kind,
+        holders.join(", "),
+        limit.started_us
+    )
 }

@@ -11,6 +11,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rota_engine::flaws::Flaw;
 use rota_model::ids::NodeId;
+use rota_model::job_type::{JobType, KeyLimits, TypeLimits};
+use rota_store::job_types::JobTypes;
 use tokio::time::{Instant, sleep_until};
 
 use super::people::People;
@@ -136,7 +138,30 @@ impl World {
         (notes.take(), plan)
     }
 
+    /// What is limited is said before anybody lives.
+    async fn limit(&self) {
+        for (domain, kind, limits) in &self.plan.limits {
+            let TypeLimits { whole, per_key } = limits;
+            let job_type = JobType {
+                domain: Some(domain.clone()),
+                kind: kind.clone(),
+                concurrency: whole.concurrency,
+                starts_per_second: whole.starts_per_second,
+                per_key: Some(KeyLimits {
+                    concurrency: per_key.concurrency,
+                    starts_per_second: per_key.starts_per_second,
+                    ..KeyLimits::default()
+                }),
+                ..JobType::default()
+            };
+            let stored = JobTypes::new(Arc::clone(&self.recorder) as _).create(job_type).await;
+            stored.expect("a store in which nothing goes wrong");
+            self.note(Event::Limits { domain: domain.clone(), kind: kind.clone(), limits: *limits });
+        }
+    }
+
     async fn live(mut self) {
+        self.limit().await;
         self.live_until(self.plan.chaos).await;
         self.calm_down();
         self.settle().await;

@@ -30,7 +30,7 @@ fn found(tell: impl FnOnce(&mut Tale)) -> BTreeSet<&'static str> {
 type Tell = fn(&mut Tale);
 
 /// For each check, something that it must find.
-const FAULTS: [(&str, Tell); 32] = [
+const FAULTS: [(&str, Tell); 35] = [
     ("acknowledged_jobs_are_there", |tale| {
         let job = tale.submit(1);
         tale.told(Reply::Submitted(vec![Accepted::New(job)]));
@@ -210,6 +210,29 @@ const FAULTS: [(&str, Tell); 32] = [
         }
         tale.claim(TWO, passed);
     }),
+    ("no_more_run_at_once_than_may", |tale| {
+        tale.limits(Some(1), None);
+        for (life, serial) in [(ONE, 1), (TWO, 2)] {
+            let job = tale.submit(serial);
+            tale.claim(life, job);
+            tale.handler(life, job, Deed::Begins);
+        }
+    }),
+    ("no_more_start_than_may", |tale| {
+        tale.limits(None, Some(1.0));
+        for serial in 0..16 {
+            let job = tale.submit(serial);
+            tale.runs(if serial % 2 == 0 { ONE } else { TWO }, job);
+        }
+    }),
+    ("free_slots_are_used", |tale| {
+        tale.limits(Some(2), None);
+        tale.event(Event::Calms);
+        tale.pass(35_000);
+        let job = tale.submit(1);
+        tale.pass(16_000);
+        tale.runs(ONE, job);
+    }),
     ("who_stops_leaves_nothing", |tale| {
         let job = tale.submit(1);
         tale.claim(ONE, job);
@@ -276,6 +299,29 @@ fn what_people_ask_for_is_no_fault() {
         tale.job(ONE, job, |job| job.requeue(now, node(ONE)).unwrap());
         tale.asks(Wish::Cancel(job));
         tale.job(TWO, job, |job| job.cancel("by a person", now, node(TWO)).unwrap());
+    });
+    assert_eq!(none, BTreeSet::new());
+}
+
+/// What a limit allows is no fault: one after the other, those of another domain, and what is no longer its holder's.
+#[test]
+fn what_limits_let_through_is_no_fault() {
+    let none = found(|tale| {
+        tale.limits(Some(1), Some(2.0));
+        for serial in 0..4 {
+            let job = tale.submit(serial);
+            tale.runs(if serial % 2 == 0 { ONE } else { TWO }, job);
+        }
+        let (mine, others) =
+            (tale.submit(10), tale.submit_as("job 11", 11, |job| job.domain = "other".parse().unwrap()));
+        tale.claim(ONE, mine);
+        tale.handler(ONE, mine, Deed::Begins);
+        tale.runs(TWO, others);
+        tale.crashes(ONE);
+        condemn_after(tale, &[true; 7]);
+        let now = tale.wall();
+        tale.job(TWO, mine, |job| job.lose(1, now, node(TWO)).unwrap());
+        tale.runs(TWO, mine);
     });
     assert_eq!(none, BTreeSet::new());
 }

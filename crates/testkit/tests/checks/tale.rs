@@ -9,6 +9,7 @@ use rota_model::domain::Domain;
 use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
 use rota_model::job::submission::Place;
 use rota_model::job::{Holder, Job, JobStatus, NewJob};
+use rota_model::job_type::{Bounds, TypeLimits};
 use rota_model::metadata::Metadata;
 use rota_model::node::{NodeRole, NodeState, NodeStatus};
 use rota_model::time::UnixMillis;
@@ -140,6 +141,13 @@ impl Tale {
         self.note(What::Sent(caller, STATES, Call::ReadStates(vec![node(of)])));
         let answer = if succeeds { Answer::States(vec![version]) } else { Answer::Failed };
         self.note(What::Answered(caller, answer));
+    }
+
+    /// Jobs of the one type there is are limited.
+    pub(crate) fn limits(&mut self, concurrency: Option<u32>, starts_per_second: Option<f64>) {
+        let whole = Bounds { concurrency, starts_per_second };
+        let limits = TypeLimits { whole, ..TypeLimits::default() };
+        self.event(Event::Limits { domain: Domain::default(), kind: "alpha".to_owned(), limits });
     }
 
     /// A job of a submission, waiting.

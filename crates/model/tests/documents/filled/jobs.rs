@@ -8,7 +8,8 @@ use rota_model::domain::Domain;
 use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
 use rota_model::job::submission::Place;
 use rota_model::job::{Holder, Job, NewJob, Scope, Unique};
-use rota_model::job_type::JobType;
+use rota_model::job_type::{JobType, KeyLimits};
+use rota_model::limit::{Holding, Limit};
 use rota_model::log::{Level, Log};
 use rota_model::metric::{MetricsBucket, Sample, SampleKind, Samples};
 use rota_model::node::{NodeRole, NodeState, NodeStatus, NodeWish};
@@ -24,7 +25,8 @@ pub(super) fn documents() -> Vec<Filled> {
         Filled::new("state", &state(), &["", "/metadata"]),
         Filled::new("logs", &log(), &["", "/metadata"]),
         Filled::new("metrics", &bucket(), &["", "/metadata"]),
-        Filled::new("job-types", &job_type(), &["", "/backoff"]),
+        Filled::new("job-types", &job_type(), &["", "/backoff", "/perKey"]),
+        Filled::new("limits", &limit(), &["", "/holders/0", "/metadata"]),
         Filled::new("unique-keys", &unique_key(), &["", "/metadata"]),
     ]
 }
@@ -139,6 +141,29 @@ fn job_type() -> JobType {
         backoff: Some(Backoff { delay_ms: 500, factor: 3, max_delay_ms: 60_000, extra: Extra::new() }),
         timeout_ms: Some(30_000),
         concurrency: Some(8),
+        starts_per_second: Some(0.5),
+        per_key: Some(KeyLimits { concurrency: Some(1), starts_per_second: Some(7.25), extra: Extra::new() }),
+        extra: Extra::new(),
+    }
+}
+
+fn limit() -> Limit {
+    let holding = Holding {
+        incarnation: Incarnation::derived(&["life"]),
+        node: node(),
+        slots: 2,
+        wants: true,
+        extra: Extra::new(),
+    };
+    Limit {
+        domain: Domain::default(),
+        kind: "send-invoice".to_owned(),
+        key: Some("customer-7".to_owned()),
+        holders: vec![holding],
+        held: Some(1),
+        clock_us: Some(1_593_341_664_912_000),
+        started_us: Some(1_593_341_664_912_500),
+        metadata: metadata(),
         extra: Extra::new(),
     }
 }

@@ -27,6 +27,7 @@ pub(super) const EXAMPLES: &str = concat!(
   rota job submit noop --run-at 2030-01-31T08:00:00Z --idempotency-key order-4711
   rota job submit noop --run-at +10m --expires +1h --attempts 3 --timeout 30s --backoff 5s
   rota job submit noop --unique invoice-4711 --unique-while unfinished --unique-for 10m
+  rota job submit http --payload @call.json --limit-key customer-7
   rota job submit --file jobs.ndjson
   rota job submit --file jobs.ndjson --again 2030-02"#
 );
@@ -58,9 +59,12 @@ pub(crate) struct SubmitArgs {
     backoff: BackoffArgs,
     #[command(flatten)]
     unique: UniqueArgs,
+    /// Share the limits that its type sets for each key with other jobs of this key
+    #[arg(long, value_name = "KEY")]
+    limit_key: Option<String>,
     /// Submit the jobs in this file, one JSON object per line; - for the standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kind", "payload", "name", "wait", "priority",
-        "idempotency_key", "LifeArgs", "BackoffArgs", "UniqueArgs"])]
+        "idempotency_key", "limit_key", "LifeArgs", "BackoffArgs", "UniqueArgs"])]
     file: Option<PathBuf>,
     /// Make the jobs of a file again that was sent before, under this name for the repetition
     #[arg(long, value_name = "NAME", requires = "file", conflicts_with = "kind",
@@ -177,6 +181,7 @@ impl SubmitArgs {
             timeout_ms: self.life.timeout.map(millis),
             backoff: self.backoff.backoff(),
             unique: self.unique.into_unique(),
+            limit_key: self.limit_key,
             ..NewJob::new(self.name.unwrap_or_else(|| kind.clone()), kind, payload)
         })
     }
@@ -232,7 +237,8 @@ mod tests {
             "what is not said is left to Rota"
         );
         let all = "noop --name n --priority 9 --run-at 1000 --expires 2000 --attempts 3 --timeout 30s --backoff 5s \
-                   --backoff-factor 3 --backoff-max 1m --unique k --unique-while queued --unique-for 10m";
+                   --backoff-factor 3 --backoff-max 1m --unique k --unique-while queued --unique-for 10m \
+                   --limit-key customer-7";
         let all = job(&all.split_whitespace().collect::<Vec<_>>().join(" "));
         assert_eq!(
             all,
@@ -240,7 +246,7 @@ mod tests {
                 "jobName": "n", "input": {"type": "noop", "payload": {}}, "priority": 9, "runAt": 1_000,
                 "attempts": 3, "backoff": {"delayMs": 5_000, "factor": 3, "maxDelayMs": 60_000},
                 "timeoutMs": 30_000, "expiresAt": 2_000,
-                "unique": {"key": "k", "while": "queued", "forMs": 600_000},
+                "unique": {"key": "k", "while": "queued", "forMs": 600_000}, "limitKey": "customer-7",
             })
         );
         let constant = job("noop --backoff-factor 1");

@@ -59,6 +59,7 @@ fn listed(job: &Job, why: Option<&Waiting>, now: UnixMillis) -> Table {
         ("expires", job.expires_at.map(at)),
         ("timeout", job.timeout_ms.map(|millis| text(span(Duration::from_millis(millis))))),
         ("unique", job.unique.as_ref().map(unique)),
+        ("limit key", job.limit_key.as_ref().map(text)),
         ("started", job.started_at.map(at)),
         ("finished", job.finished_at.map(at)),
         ("took", took(job, now).map(text)),

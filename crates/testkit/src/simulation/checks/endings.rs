@@ -6,7 +6,7 @@ use std::time::Duration;
 use rota_model::ids::JobId;
 use rota_model::job::JobStatus;
 
-use super::Finding;
+use super::{Finding, limits};
 use crate::simulation::record::{Accepted, Kind, Reply, What, Wish};
 use crate::simulation::story::{JobStep, Run, Story};
 use crate::simulation::trace::name;
@@ -75,7 +75,7 @@ pub fn due_jobs_do_not_wait(story: &Story<'_>) -> Vec<Finding> {
         job.status == JobStatus::Queued && job.run_at <= Story::wall(long_ago) && step.at <= long_ago
     });
     waits
-        .filter(|(job, _)| somebody_is_free(story, &job.input.kind))
+        .filter(|(job, _)| somebody_is_free(story, &job.input.kind) && !limits::is_held_up(story, job))
         .map(|(job, step)| (step.at, format!("{} is due and waits since then", name(story, job.job_id))))
         .collect()
 }

@@ -62,7 +62,9 @@ fn waited<'a>(story: &Story<'a>, steps: &[JobStep<'a>]) -> Option<(&'a Job, Dura
 pub fn nobody_is_passed_over(story: &Story<'_>) -> Vec<Finding> {
     let brought = brought(story);
     let mut found = Vec::new();
-    for (job, since, until) in story.jobs.values().filter_map(|steps| waited(story, steps)) {
+    let waited = story.jobs.values().filter_map(|steps| waited(story, steps));
+    // What is limited may have to wait for its own.
+    for (job, since, until) in waited.filter(|(job, ..)| !story.is_limited(job)) {
         let seen = since + SEEN + story.circumstances.lag;
         for (life, claims) in &brought {
             let Some(lived) = story.lives.get(life) else { continue };

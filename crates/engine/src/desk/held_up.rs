@@ -1,0 +1,52 @@
+//! Why a job that is due does not run: whether it is a limit that holds it up.
+
+use rota_model::job::{Job, JobStatus};
+use rota_model::job_type::Bounds;
+use rota_model::limit::{Limit, LimitName, Pace};
+use rota_store::{StoreError, Versioned};
+
+use super::JobDesk;
+
+/// What holds a job up; with a key, it is the limit of that key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HeldUp {
+    /// As many run at once as may.
+    Concurrency { key: Option<String>, most: u32 },
+    /// As many start per second as may.
+    Rate { key: Option<String>, per_second: f64 },
+}
+
+impl JobDesk {
+    /// Which limit holds a job up that waits, as the documents say at this moment; none if it is something else, or nothing.
+    pub async fn held_up(&self, job: &Job) -> Result<Option<HeldUp>, StoreError> {
+        let now = self.surroundings.now();
+        if job.status != JobStatus::Queued || job.run_at > now {
+            return Ok(None);
+        }
+        let Some(limits) = self.registry.limits(&job.domain, &job.input.kind).await? else { return Ok(None) };
+        let name =
+            |key: Option<String>| LimitName { domain: job.domain.clone(), kind: job.input.kind.clone(), key };
+        let whole = [(name(None), limits.whole)];
+        let of_key = job.limit_key.clone().map(|key| (name(Some(key)), limits.per_key));
+        let (names, bounds): (Vec<_>, Vec<_>) =
+            whole.into_iter().chain(of_key).filter(|(_, bounds)| !bounds.is_none()).unzip();
+        let read = self.limits.get_each(&names).await?;
+        let found = names.into_iter().zip(bounds).zip(read);
+        let holds = |((name, bounds), limit): ((LimitName, Bounds), Option<Versioned<Limit>>)| {
+            holds_up(&limit?.document, bounds, name.key, now.as_u64())
+        };
+        Ok(found.into_iter().find_map(holds))
+    }
+}
+
+fn holds_up(limit: &Limit, bounds: Bounds, key: Option<String>, now_ms: u64) -> Option<HeldUp> {
+    if let Some(most) = bounds.concurrency.filter(|most| limit.free(*most) == 0) {
+        return Some(HeldUp::Concurrency { key, most });
+    }
+    let per_second = bounds.starts_per_second?;
+    // The clock of the document goes on from where it was when it was written.
+    let since_us = now_ms.saturating_sub(limit.metadata.updated_at.as_u64()).saturating_mul(1_000);
+    let clock_us = limit.clock_us?.saturating_add(since_us);
+    let waits = !limit.wait_for_starts(Pace(per_second), clock_us, 1).is_zero();
+    waits.then_some(HeldUp::Rate { key, per_second })
+}
