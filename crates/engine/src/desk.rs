@@ -28,7 +28,7 @@ use rota_store::jobs::{JobFilter, Jobs};
 use rota_store::repository::Created;
 use rota_store::seam::Version;
 use rota_store::unique_keys::UniqueKeys;
-use rota_store::{StoreError, Versioned};
+use rota_store::{Store, StoreError, Versioned};
 use tokio::time::{Instant, timeout_at};
 
 use crate::flaws::Flaw;
@@ -101,9 +101,7 @@ struct Checked {
 
 /// What a desk needs of its node.
 pub(crate) struct Parts {
-    pub(crate) jobs: Jobs,
-    pub(crate) unique_keys: UniqueKeys,
-    pub(crate) limits: JobLimits,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) registry: Arc<TypeRegistry>,
     pub(crate) waiters: Waiters,
     pub(crate) surroundings: Surroundings,
@@ -114,13 +112,13 @@ pub(crate) struct Parts {
 
 impl JobDesk {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { jobs, unique_keys, limits, registry, waiters, surroundings, sections, node, processor } =
-            parts;
+        let Parts { store, registry, waiters, surroundings, sections, node, processor } = parts;
+        let jobs = Jobs::new(Arc::clone(&store));
         let numbers = Numbers::new(jobs.clone());
         Self {
             jobs,
-            unique_keys,
-            limits,
+            unique_keys: UniqueKeys::new(Arc::clone(&store)),
+            limits: JobLimits::new(store),
             registry,
             numbers,
             waiters,

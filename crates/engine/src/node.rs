@@ -24,13 +24,10 @@ use rota_model::ids::NodeId;
 use rota_model::log::Level;
 use rota_model::node::{NodeRole, NodeWish};
 use rota_model::settings::Settings;
-use rota_store::domains::Domains;
-use rota_store::job_limits::JobLimits;
 use rota_store::jobs::Jobs;
 use rota_store::logs::Logs;
 use rota_store::metrics::Metrics;
 use rota_store::nodes::Nodes;
-use rota_store::unique_keys::UniqueKeys;
 use rota_store::{Store, StoreError};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -112,13 +109,19 @@ pub(crate) struct Life {
     pub(crate) grace: Duration,
     /// Where the node stands among the living.
     pub(crate) place: Mutex<Place>,
+    works: bool,
+    /// What people want of the node, as far as it has read.
+    wanted: Mutex<Wanted>,
+    pub(crate) calls: Calls,
+}
+
+/// What the tasks of a node tell each other.
+#[derive(Default)]
+pub(crate) struct Calls {
     /// A beat is wanted at once.
     pub(crate) beat_now: Notify,
     /// Somebody was found dead.
     pub(crate) recover_now: Notify,
-    works: bool,
-    /// What people want of the node, as far as it has read.
-    wanted: Mutex<Wanted>,
     /// How many beats were acknowledged: what was read before the last of them is old.
     pub(crate) beats: AtomicU64,
 }
@@ -153,9 +156,7 @@ impl Node {
         let registry = TypeRegistry::new(&store, Arc::clone(&types), surroundings.clone(), options.registry);
         let registry = Arc::new(registry);
         let processor = Arc::new(Processor::new(processor::Parts {
-            jobs: jobs.clone(),
-            domains: Domains::new(Arc::clone(&store)),
-            limits: JobLimits::new(Arc::clone(&store)),
+            store: Arc::clone(&store),
             registry: Arc::clone(&registry),
             types,
             surroundings: surroundings.clone(),
@@ -167,17 +168,15 @@ impl Node {
         let works = options.roles.contains(&NodeRole::Processor);
         let wanted = membership.wanted();
         processor.set_rests(!works || wanted.is_some());
-        let desk = JobDesk::new(desk::Parts {
-            jobs: jobs.clone(),
-            unique_keys: UniqueKeys::new(Arc::clone(&store)),
-            limits: JobLimits::new(Arc::clone(&store)),
+        let desk = Arc::new(JobDesk::new(desk::Parts {
+            store: Arc::clone(&store),
             registry: Arc::clone(&registry),
             waiters: waiters.clone(),
             surroundings: surroundings.clone(),
             sections: settings.sections,
             node: options.id,
             processor: Arc::clone(&processor),
-        });
+        }));
         let taken = processor.recover(&nodes, exclusive).await?;
         tell_of_taken(&surroundings, taken);
         let fleet = Fleet::new(nodes.clone(), surroundings.clone(), options.id);
@@ -186,7 +185,7 @@ impl Node {
         let board = Board::new(&store, &surroundings, options.version.clone());
         surroundings.meter().set(Measure::Capacity, u64::from(options.capacity));
         let observes = options.roles.contains(&NodeRole::Observer);
-        let observer = Observer::new(&store, surroundings.clone(), observes);
+        let observer = Observer::new(&store, Arc::clone(&desk), surroundings.clone(), observes);
         let maintenance = Maintenance::new(store, surroundings.clone(), options.id);
         let watching = Watching::new(options.id, settings.sections, surroundings.clone());
         let life = Life {
@@ -199,13 +198,10 @@ impl Node {
             exclusive,
             grace: options.grace,
             place: Mutex::new(Place::of(0, 1, settings.sections)),
-            beat_now: Notify::new(),
-            recover_now: Notify::new(),
             works,
-            wanted: Mutex::new(Wanted { wish: wanted, over: CancellationToken::new() }),
-            beats: AtomicU64::new(0),
+            wanted: Mutex::new(Wanted { wish: wanted, ..Wanted::default() }),
+            calls: Calls::default(),
         };
-        let (desk, life) = (Arc::new(desk), Arc::new(life));
         Ok(Self {
             desk,
             fleet,
@@ -213,7 +209,7 @@ impl Node {
             board,
             observer,
             membership,
-            life,
+            life: Arc::new(life),
             maintenance,
             watching,
             papers,

@@ -32,6 +32,7 @@ use rota_store::nodes::Nodes;
 use rota_store::{Store, StoreError};
 use tokio::sync::Notify;
 
+use crate::desk::JobDesk;
 use crate::patience::answered;
 use crate::surroundings::Surroundings;
 
@@ -54,6 +55,7 @@ pub struct Observer {
 
 pub(crate) struct Shared {
     jobs: Jobs,
+    desk: Arc<JobDesk>,
     nodes: Nodes,
     surroundings: Surroundings,
     is_on: bool,
@@ -65,9 +67,15 @@ pub(crate) struct Shared {
 
 impl Observer {
     /// Nobody is told anything by one that is not on: its node has another role.
-    pub(crate) fn new(store: &Arc<dyn Store>, surroundings: Surroundings, is_on: bool) -> Self {
+    pub(crate) fn new(
+        store: &Arc<dyn Store>,
+        desk: Arc<JobDesk>,
+        surroundings: Surroundings,
+        is_on: bool,
+    ) -> Self {
         let shared = Shared {
             jobs: Jobs::new(Arc::clone(store)),
+            desk,
             nodes: Nodes::new(Arc::clone(store)),
             surroundings,
             is_on,
@@ -123,7 +131,9 @@ impl Observer {
             return Ok(Circumstances::default());
         }
         let waiting = self.counts(&job.domain).await?.of(&job.input.kind, JobStatus::Queued);
-        Ok(Circumstances { others: Some(waiting.saturating_sub(1)), limit: None })
+        let limit = answered("read the limits of a job", self.shared.desk.held_up(job)).await?;
+        let limit = limit.map(|limit| limit.to_string());
+        Ok(Circumstances { others: Some(waiting.saturating_sub(1)), limit })
     }
 
     /// How many listen.

@@ -38,6 +38,7 @@ use std::time::Duration;
 
 use rota_model::ids::JobId;
 use rota_model::job::{Holder, Job};
+use rota_store::Store;
 use rota_store::domains::Domains;
 use rota_store::job_limits::JobLimits;
 use rota_store::jobs::Jobs;
@@ -94,9 +95,7 @@ pub struct Processor {
 
 /// What a processor needs of its node.
 pub(crate) struct Parts {
-    pub(crate) jobs: Jobs,
-    pub(crate) domains: Domains,
-    pub(crate) limits: JobLimits,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) registry: Arc<TypeRegistry>,
     pub(crate) types: Arc<JobTypes>,
     pub(crate) surroundings: Surroundings,
@@ -108,17 +107,16 @@ pub(crate) struct Parts {
 
 impl Processor {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { jobs, domains, limits, registry, types, surroundings, waiters, lease, holder, capacity } =
-            parts;
+        let Parts { store, registry, types, surroundings, waiters, lease, holder, capacity } = parts;
         let mut names = types.names();
         if surroundings.has(Flaw::ClaimsEveryType) {
             names.extend(types.foreign());
         }
         let lanes = Lanes::new(names, registry.is_open());
         Self {
-            jobs,
-            domains,
-            limits,
+            jobs: Jobs::new(Arc::clone(&store)),
+            domains: Domains::new(Arc::clone(&store)),
+            limits: JobLimits::new(store),
             registry,
             types,
             surroundings,

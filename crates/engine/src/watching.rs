@@ -37,7 +37,7 @@ impl Watching {
     /// Reads every document once, and does what follows from it.
     pub(crate) async fn look(&mut self, life: &Arc<Life>) -> Result<(), StoreError> {
         let sent = self.surroundings.elapsed();
-        let beats = life.beats.load(Ordering::Relaxed);
+        let beats = life.calls.beats.load(Ordering::Relaxed);
         let (read, states) = match self.read(life).await {
             Ok(read) => read,
             Err(error) => {
@@ -55,7 +55,7 @@ impl Watching {
         }
         self.take_place(life, &states);
         if dead {
-            life.recover_now.notify_one();
+            life.calls.recover_now.notify_one();
         }
         Ok(())
     }
@@ -79,12 +79,12 @@ impl Watching {
             return;
         }
         if state.document.status == NodeStatus::Terminated {
-            life.beat_now.notify_one();
+            life.calls.beat_now.notify_one();
         }
         // A beat that was answered meanwhile may know better that nothing is wanted any more; who is to rest rests in any case,
         // and learns a second later if it need not.
         let wanted = state.document.wanted;
-        if wanted.is_some() || life.beats.load(Ordering::Relaxed) == beats {
+        if wanted.is_some() || life.calls.beats.load(Ordering::Relaxed) == beats {
             life.obey(wanted);
         }
     }
@@ -141,7 +141,7 @@ impl Watching {
             };
             self.surroundings.journal().tell(Level::Info, &title);
             *held = place;
-            life.beat_now.notify_one();
+            life.calls.beat_now.notify_one();
         }
     }
 }

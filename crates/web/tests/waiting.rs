@@ -69,6 +69,19 @@ async fn a_job_says_why_it_does_not_run() {
 }
 
 #[tokio::test]
+async fn a_limit_that_is_reached_is_told() {
+    let stage = stage().await;
+    let limits = json!({"concurrency": 1});
+    let put = stage.call("PUT", "/api/v1/domains/red/job-types/wait", Some(KEY), Some(limits)).await;
+    assert!(put.status.is_success(), "{}", put.body);
+    let wait = || json!({"jobName": "w", "input": {"type": "wait", "payload": {"millis": 600_000}}});
+    submit(&stage, wait()).await;
+    let second = submit(&stage, wait()).await;
+    let told = reason(&stage, &second, "LIMIT").await;
+    assert_eq!(told["detail"], "As many jobs of its type run at once as may: 1.");
+}
+
+#[tokio::test]
 async fn between_attempts_the_failure_is_told() {
     let stage = stage().await;
     let job = json!({

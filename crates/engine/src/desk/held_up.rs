@@ -1,5 +1,7 @@
 //! Why a job that is due does not run: whether it is a limit that holds it up.
 
+use std::fmt;
+
 use rota_model::job::{Job, JobStatus};
 use rota_model::job_type::Bounds;
 use rota_model::limit::{Limit, LimitName, Pace};
@@ -14,6 +16,24 @@ pub enum HeldUp {
     Concurrency { key: Option<String>, most: u32 },
     /// As many start per second as may.
     Rate { key: Option<String>, per_second: f64 },
+}
+
+/// As a sentence.
+impl fmt::Display for HeldUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |key: &Option<String>| match key {
+            Some(key) => format!("its type with the limit key {key}"),
+            None => "its type".to_owned(),
+        };
+        match self {
+            HeldUp::Concurrency { key, most } => {
+                write!(f, "As many jobs of {} run at once as may: {most}.", of(key))
+            }
+            HeldUp::Rate { key, per_second } => {
+                write!(f, "As many jobs of {} start as may: {per_second} per second.", of(key))
+            }
+        }
+    }
 }
 
 impl JobDesk {

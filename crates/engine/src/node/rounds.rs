@@ -42,7 +42,7 @@ pub(super) async fn beat(
             due = sent + HEARTBEAT;
         }
         if let Ok(Beat::Acknowledged | Beat::Overtaken) = beaten {
-            life.beats.fetch_add(1, Ordering::Relaxed);
+            life.calls.beats.fetch_add(1, Ordering::Relaxed);
             life.obey(membership.wanted());
         }
         let pause = match beaten {
@@ -65,7 +65,7 @@ pub(super) async fn beat(
         tokio::select! {
             biased;
             () = over.cancelled() => break,
-            () = life.beat_now.notified() => {}
+            () = life.calls.beat_now.notified() => {}
             () = sleep(pause) => {}
         }
     }
@@ -130,7 +130,7 @@ pub(super) async fn recover(life: Arc<Life>) {
         let searched_once = life.surroundings.has(Flaw::DeadSearchedOnce);
         tokio::select! {
             biased;
-            () = life.recover_now.notified() => {}
+            () = life.calls.recover_now.notified() => {}
             () = sleep(crate::watch::EVERY), if !searched_once => {}
         }
     }
