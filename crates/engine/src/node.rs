@@ -78,9 +78,7 @@ pub struct Node {
     pub observer: Observer,
     membership: Membership,
     life: Arc<Life>,
-    maintenance: Maintenance,
-    watching: Watching,
-    papers: Papers,
+    rounds: Rounds,
     registry: Arc<TypeRegistry>,
 }
 
@@ -89,6 +87,13 @@ struct Papers {
     logs: Logs,
     metrics: Metrics,
     node: NodeId,
+}
+
+/// What is begun when the node runs.
+struct Rounds {
+    maintenance: Maintenance,
+    watching: Watching,
+    papers: Papers,
 }
 
 impl Papers {
@@ -202,24 +207,14 @@ impl Node {
             wanted: Mutex::new(Wanted { wish: wanted, ..Wanted::default() }),
             calls: Calls::default(),
         };
-        Ok(Self {
-            desk,
-            fleet,
-            logbook,
-            board,
-            observer,
-            membership,
-            life: Arc::new(life),
-            maintenance,
-            watching,
-            papers,
-            registry,
-        })
+        let (life, rounds) = (Arc::new(life), Rounds { maintenance, watching, papers });
+        Ok(Self { desk, fleet, logbook, board, observer, membership, life, rounds, registry })
     }
 
     /// Lives until told to stop, then says goodbye.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { membership, life, maintenance, watching, papers, registry, observer, .. } = self;
+        let Self { membership, life, rounds, registry, observer, .. } = self;
+        let Rounds { maintenance, watching, papers } = rounds;
         let over = CancellationToken::new();
         let scribe = Scribe::begin(&life.surroundings, papers);
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
