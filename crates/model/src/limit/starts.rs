@@ -116,7 +116,9 @@ mod tests {
                 if needed as f64 * 1_900.0 > rate {
                     assert!(started as f64 >= expected * 0.98, "{rate}, {needed}: {started} started");
                 }
-                assert!(writes <= started && (needed < 500 || writes <= 60 * 70), "{rate}: {writes} writes");
+                // A write brings what is needed, or at least what comes within some 15 milliseconds.
+                let most = (started / u64::from(needed)).max(60 * 70);
+                assert!(writes <= started.min(most + 60), "{rate}, {needed}: {writes} writes");
             }
         }
     }
