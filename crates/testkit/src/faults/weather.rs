@@ -25,12 +25,14 @@ pub enum Sky {
     Swallowed,
     /// Every call arrives, and its answer does not.
     Mute,
+    /// What only looks is answered. Nothing else arrives, and for long nobody says so.
+    Deaf,
 }
 
 impl Sky {
-    /// Whether no answer comes through.
+    /// Whether nothing that changes anything gets through and is answered.
     pub fn is_cut_off(self) -> bool {
-        matches!(self, Sky::Refused | Sky::Swallowed | Sky::Mute)
+        matches!(self, Sky::Refused | Sky::Swallowed | Sky::Mute | Sky::Deaf)
     }
 }
 
@@ -70,7 +72,8 @@ impl Fate for Weather {
                 Lot { lag: span(0..=most), ..Lot::CALM }
             }
             Sky::Refused => Lot { before: span(1..=20), effect: Effect::Fails, ..Lot::CALM },
-            Sky::Swallowed => Lot { before: span(HANGS), effect: Effect::Fails, ..Lot::CALM },
+            Sky::Deaf if matches!(call, Call::Read(_) | Call::Find(_) | Call::Count(_)) => Lot::CALM,
+            Sky::Swallowed | Sky::Deaf => Lot { before: span(HANGS), effect: Effect::Fails, ..Lot::CALM },
             Sky::Mute => {
                 Lot { before: span(1..=20), effect: Effect::Unanswered, after: span(HANGS), ..Lot::CALM }
             }
@@ -81,7 +84,7 @@ impl Fate for Weather {
         match self.sky() {
             Sky::Rough => self.rough.of_hint(hint),
             Sky::Calm => vec![Duration::ZERO],
-            Sky::Refused | Sky::Swallowed | Sky::Mute => Vec::new(),
+            Sky::Refused | Sky::Swallowed | Sky::Mute | Sky::Deaf => Vec::new(),
         }
     }
 }

@@ -212,7 +212,7 @@ impl People {
         act: impl Future<Output = Reply> + Send + 'static,
     ) -> Reply {
         let request = self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        let patience = Duration::from_millis(dice.random_range(500..=15_000));
+        let patience = patience(dice);
         let hangs_up = dice.random_bool(0.5);
         self.notes.note(What::Asked(request, front.life, wish));
         let (tell, told) = oneshot::channel();
@@ -230,6 +230,12 @@ impl People {
         self.notes.note(What::Told(request, reply.clone()));
         reply
     }
+}
+
+/// Most have little; some wait until a node has given up by itself.
+fn patience(dice: &mut StdRng) -> Duration {
+    let range_ms = if dice.random_bool(0.3) { 15_000..=40_000 } else { 500..=15_000 };
+    Duration::from_millis(dice.random_range(range_ms))
 }
 
 async fn submit_one(desk: Arc<JobDesk>, domain: Domain, job: NewJob) -> Reply {

@@ -207,7 +207,7 @@ impl World {
             Trouble::Freeze => self.freeze(),
             Trouble::CutOff => {
                 if let Some(life) = self.draw_live().and_then(|place| self.life_at(place)) {
-                    self.cut_off(life, 500..=30_000);
+                    self.cut_off(life, 500..=40_000);
                 }
             }
             Trouble::Outage => self.outage(),
@@ -293,7 +293,7 @@ impl World {
     }
 
     fn cut_off(&mut self, life: Life, range_ms: std::ops::RangeInclusive<u64>) {
-        let how = [Sky::Refused, Sky::Swallowed, Sky::Mute];
+        let how = [Sky::Refused, Sky::Swallowed, Sky::Mute, Sky::Deaf];
         let sky = how[self.dice.random_range(0..how.len())];
         self.turn(life, sky);
         self.plan_in(range_ms, Deed::Clear(life));
