@@ -112,11 +112,6 @@ impl Meter {
         }
     }
 
-    /// A message went out to the observer.
-    pub fn observer_message_sent(&self) {
-        self.count(Count::ObserverMessages, 1);
-    }
-
     /// The observer received a message that was this old.
     pub fn observer_received(&self, latency: Duration) {
         self.record(Latency::Observer, latency);

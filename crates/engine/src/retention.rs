@@ -168,7 +168,7 @@ impl Retention {
         let walked = self.walk(&domain);
         let (found, next) = self.jobs.oldest(&domain, walked.to, before, SLICE, after).await?;
         let last = found.last().map(|job| job.document.metadata.created_at);
-        let over = found.into_iter().filter(|job| is_over(&job.document, before));
+        let over = found.into_iter().filter(|job| is_over(&job.document, before, now));
         let over: Vec<_> = over.map(|Versioned { key, version, .. }| (key, version)).collect();
         let gone = if over.is_empty() { Vec::new() } else { self.jobs.delete_all(over, now).await? };
         let gone = gone.iter().filter(|saved| matches!(saved, Saved::Applied(_))).count() as u64;
@@ -190,10 +190,11 @@ impl Retention {
     }
 }
 
-/// Whether a job that is old may go: it has ended, and that long ago. One that a timer made will have to wait here until its
-/// execution has the outcome (rule 10).
-fn is_over(job: &Job, before: UnixMillis) -> bool {
-    job.status.is_terminal() && job.finished_at.unwrap_or(job.metadata.updated_at) < before
+/// Whether a job that is old may go: it has ended, and that long ago, and its unique key keeps nobody away any more. One that a
+/// timer made will have to wait here until its execution has the outcome (rule 10).
+fn is_over(job: &Job, before: UnixMillis, now: UnixMillis) -> bool {
+    let ended = job.finished_at.unwrap_or(job.metadata.updated_at);
+    job.status.is_terminal() && ended < before && !job.is_in_scope(now)
 }
 
 /// How long lines are kept, unless a domain says otherwise.

@@ -78,7 +78,7 @@ async fn what_a_node_does_stands_in_the_buckets() {
     for accepted in batch {
         node.ended(accepted.unwrap().job_id).await;
     }
-    meter.observer_message_sent();
+    meter.count(Count::ObserverMessages, 1);
     meter.observer_received(Duration::from_millis(3));
     sleep(STORED).await;
     let buckets = buckets(&stage).await;

@@ -91,6 +91,8 @@ impl<'a> Commit<'a> {
     pub(crate) fn write(&mut self, batch: Vec<Prepared>, answers: &mut Vec<Written>) -> rusqlite::Result<()> {
         for write in batch {
             let version = self.next_version()?;
+            // What goes for good was hidden before, and nobody sees a difference.
+            let is_seen = !matches!(write, Prepared::Purge { .. });
             let hint = Hint { key: write.key().clone(), is_new: write.is_new() };
             let written = match write {
                 Prepared::Create { key, row } if !self.claims && !self.sheet.has(&key) => {
@@ -102,7 +104,9 @@ impl<'a> Commit<'a> {
                 if hint.is_new {
                     self.show_domain(&hint.key)?;
                 }
-                self.hints.push(hint);
+                if is_seen {
+                    self.hints.push(hint);
+                }
             }
             answers.push(written);
         }

@@ -19,9 +19,10 @@ pub struct Hint {
 }
 
 impl Hint {
-    /// What listeners are told if a write is applied.
-    pub fn of(write: &Write) -> Self {
-        Self { key: write.key().clone(), is_new: matches!(write, Write::Create { .. }) }
+    /// What listeners are told if a write is applied; nothing of what was hidden before, since nobody sees a difference.
+    pub fn of(write: &Write) -> Option<Self> {
+        let is_seen = !matches!(write, Write::Purge { .. });
+        is_seen.then(|| Self { key: write.key().clone(), is_new: matches!(write, Write::Create { .. }) })
     }
 }
 

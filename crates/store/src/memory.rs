@@ -175,7 +175,7 @@ impl Store for MemoryStore {
             let hint = Hint::of(&write);
             let answer = data.apply(write);
             if matches!(answer, Written::Applied(_)) {
-                hints.push(hint);
+                hints.extend(hint);
             }
             answers.push(answer);
         }

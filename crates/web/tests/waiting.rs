@@ -56,7 +56,7 @@ async fn a_job_says_why_it_does_not_run() {
     }
     let fifth = submit(&stage, wait(1)).await;
     let told = reason(&stage, &fifth, "NO_SLOT").await;
-    assert_eq!(told["detail"], "All 4 slots of the nodes that run wait are taken.");
+    assert_eq!(told["detail"], "All slots of the nodes that run wait are taken.");
     assert_eq!(
         reason(&stage, &running[0], "NOT_WAITING").await["detail"],
         "It does not wait: it is STARTED."
@@ -65,7 +65,7 @@ async fn a_job_says_why_it_does_not_run() {
     let id = stage.get("/api/v1/nodes").await.body["items"][0]["id"].as_str().unwrap().to_owned();
     stage.call("POST", &format!("/api/v1/nodes/{id}/pause"), Some(KEY), None).await;
     let told = reason(&stage, &fifth, "NODES_REST").await;
-    assert_eq!(told["detail"], "The only node that runs wait is paused: it begins when that is resumed.");
+    assert_eq!(told["detail"], "All nodes that run wait are paused: it begins when one of them is resumed.");
 }
 
 #[tokio::test]

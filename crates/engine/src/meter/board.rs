@@ -14,6 +14,7 @@ use rota_store::nodes::Nodes;
 use rota_store::{Store, StoreError};
 
 use super::{Meter, Reading};
+use crate::patience::answered;
 use crate::surroundings::Surroundings;
 
 #[derive(Clone)]
@@ -52,7 +53,8 @@ impl Board {
 
     /// How many jobs and nodes have each status.
     pub async fn standing(&self) -> Result<Standing, StoreError> {
-        let (jobs, nodes) = (self.jobs.totals(None).await?, self.nodes.all().await?);
+        let jobs = answered("count jobs", self.jobs.totals(None)).await?;
+        let nodes = answered("read the nodes", self.nodes.all()).await?;
         let count = |status| nodes.iter().filter(|node| node.document.status == status).count() as u64;
         Ok(Standing {
             jobs,
@@ -69,7 +71,8 @@ impl Board {
         limit: usize,
         after: Option<Cursor>,
     ) -> Result<(Vec<MetricsBucket>, Option<Cursor>), StoreError> {
-        let (mut buckets, next) = self.metrics.between(from, to, limit, after).await?;
+        let between = self.metrics.between(from, to, limit, after);
+        let (mut buckets, next) = answered("read metrics", between).await?;
         if let Some(name) = name {
             buckets.iter_mut().for_each(|bucket| bucket.metrics.retain(|known, _| known == name));
             buckets.retain(|bucket| !bucket.metrics.is_empty());

@@ -20,6 +20,8 @@ use super::{Shared, Topic};
 use crate::meter::Count;
 use crate::patience::{STORE_PAUSE, answered};
 
+/// A moment of more than this, in bytes, is not told document by document: everybody who listens would hold it.
+const MAX_BYTES: usize = 1024 * 1024;
 /// How long a change waits for company when it comes after a quiet while.
 const COMPANY: Duration = Duration::from_millis(25);
 /// While more changes than anybody reads, listeners are told so no more often than this.
@@ -195,9 +197,13 @@ impl<'a> Watch<'a> {
         looks: bool,
     ) -> Result<(), StoreError> {
         let mine = changed.jobs.iter().filter(|job| job.domain == *domain);
-        let jobs: BTreeMap<_, _> =
+        let mut jobs: BTreeMap<_, _> =
             mine.filter_map(|job| Some((job.job_id.to_string(), said("job", job)?))).collect();
-        let is_told = changed.unknown || !jobs.is_empty();
+        let is_large = jobs.values().map(|said| said.json.len()).sum::<usize>() > MAX_BYTES;
+        if is_large {
+            jobs.clear();
+        }
+        let is_told = changed.unknown || is_large || !jobs.is_empty();
         if !is_told && !looks && room.knows_counts() {
             return Ok(());
         }
@@ -207,7 +213,7 @@ impl<'a> Watch<'a> {
         let lost = looks && !is_told && differs && self.counts.contains_key(domain);
         let new = (differs || !room.knows_counts()).then(|| said("counts", &counts)).flatten();
         self.counts.insert(domain.clone(), counts);
-        room.tell(Moment::of(jobs, new, changed.unknown || lost));
+        room.tell(Moment::of(jobs, new, changed.unknown || is_large || lost));
         Ok(())
     }
 

@@ -6,6 +6,8 @@
 //! its time ─▶ pause between attempts ─▶ no node runs its type ─▶ all of them rest ─▶ a limit ─▶ no free slot ─▶ its turn
 //! ```
 //!
+//! How many nodes and slots there are is not said: whoever asks may see its own domain and nothing else.
+//!
 //! Nodes say how many slots they have free with every heartbeat, so the answer may be some seconds old.
 
 use serde::{Deserialize, Serialize};
@@ -43,7 +45,7 @@ pub enum WaitingReason {
 pub struct Waiting {
     pub reason: WaitingReason,
     /// The same as a sentence.
-    #[schema(example = "All 8 slots of the nodes that run wait are taken.")]
+    #[schema(example = "All slots of the nodes that run wait are taken.")]
     pub detail: String,
     /// When it can begin at the earliest, if that is what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,10 +118,7 @@ fn reason(job: &Job, nodes: &[NodeState], known: &Circumstances, now: UnixMillis
         Some(count) => format!(" {count} other jobs of its type wait, too."),
     };
     if running >= capacity {
-        let detail = match capacity {
-            1 => format!("The only slot of the nodes that run {kind} is taken.{others}"),
-            _ => format!("All {capacity} slots of the nodes that run {kind} are taken.{others}"),
-        };
+        let detail = format!("All slots of the nodes that run {kind} are taken.{others}");
         return (WaitingReason::NoSlot, detail);
     }
     (WaitingReason::Turn, format!("It is due, and begins when it is its turn.{others}"))
@@ -149,12 +148,7 @@ fn resting(kind: &str, nodes: &[&NodeState]) -> String {
         all if all == nodes.len() => "drained",
         _ => "paused or drained",
     };
-    match nodes.len() {
-        1 => format!("The only node that runs {kind} is {how}: it begins when that is resumed."),
-        count => {
-            format!("All {count} nodes that run {kind} are {how}: it begins when one of them is resumed.")
-        }
-    }
+    format!("All nodes that run {kind} are {how}: it begins when one of them is resumed.")
 }
 
 #[cfg(test)]
@@ -202,10 +196,9 @@ mod tests {
         let other = node(json!({"types": ["http"]}));
         let web = node(json!({"roles": ["web"]}));
         let no_node = (WaitingReason::NoNode, "No node that lives runs wait: start one that does.");
-        let one_paused = "The only node that runs wait is paused: it begins when that is resumed.";
-        let both = "All 2 nodes that run wait are paused or drained: it begins when one of them is resumed.";
-        let full_only =
-            "All 4 slots of the nodes that run wait are taken. 2 other jobs of its type wait, too.";
+        let one_paused = "All nodes that run wait are paused: it begins when one of them is resumed.";
+        let both = "All nodes that run wait are paused or drained: it begins when one of them is resumed.";
+        let full_only = "All slots of the nodes that run wait are taken. 2 other jobs of its type wait, too.";
         let turn = "It is due, and begins when it is its turn. 2 other jobs of its type wait, too.";
         let cases = [
             (vec![], no_node),

@@ -132,7 +132,7 @@ async fn a_job_says_why_it_waits_and_a_node_is_paused_with_a_button() {
     }
     let held = submit(&home, &["noop", "--name", "held up"]);
     browser.show(&format!("#domain=default&job={}", id(&held))).await;
-    browser.until("[data-part=waiting]", "The only node that runs noop is paused").await;
+    browser.until("[data-part=waiting]", "All nodes that run noop are paused").await;
     json(&home.run(&["node", "resume", nodes["items"][0]["id"].as_str().unwrap()]));
     browser.until(".job-head .pill", "Successful").await;
     assert!(browser.text("[data-part=waiting]").await.is_empty());

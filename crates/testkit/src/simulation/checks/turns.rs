@@ -14,16 +14,17 @@ use crate::simulation::trace::name;
 
 /// After so long everybody has seen what waits, if the store shows it: looks may be slow, and are made once a second.
 const SEEN: Duration = Duration::from_secs(8);
-/// So many claims in a row may go to others: more than there are tenants, and more than there are tenants with their types.
+/// So many claims in a row may go to others: more than there are tenants, and more than there are lanes, which are tenants with
+/// their types, and these with each of three keys or none.
 const TENANTS: usize = 6;
-const TYPES: usize = 14;
+const LANES: usize = 4 * 14;
 
 /// A claim that brought something.
 struct Brought<'a> {
     sent: Duration,
     landed: Duration,
     sections: Option<&'a [u32]>,
-    takers: BTreeSet<(&'a Domain, &'a str)>,
+    takers: BTreeSet<(&'a Domain, &'a str, Option<&'a str>)>,
 }
 
 /// The claims of each process, in the order in which they took effect.
@@ -39,7 +40,7 @@ fn brought<'a>(story: &Story<'a>) -> BTreeMap<Life, Vec<Brought<'a>>> {
             sections: sections.as_deref(),
             takers: BTreeSet::new(),
         });
-        claim.takers.insert((&claimed.domain, &claimed.input.kind));
+        claim.takers.insert(lane(claimed));
     }
     let mut by_life: BTreeMap<Life, Vec<Brought<'a>>> = BTreeMap::new();
     for (caller, claim) in claims {
@@ -47,6 +48,10 @@ fn brought<'a>(story: &Story<'a>) -> BTreeMap<Life, Vec<Brought<'a>>> {
     }
     by_life.values_mut().for_each(|claims| claims.sort_by_key(|claim| claim.landed));
     by_life
+}
+
+fn lane(job: &Job) -> (&Domain, &str, Option<&str>) {
+    (&job.domain, &job.input.kind, job.limit_key.as_deref())
 }
 
 /// How long a job waited, due from the beginning by any clock, until something became of it.
@@ -72,14 +77,14 @@ pub fn nobody_is_passed_over(story: &Story<'_>) -> Vec<Finding> {
             if !is_right || !lived.types.contains(&job.input.kind) {
                 continue;
             }
-            let (mut of_tenant, mut of_type) = (0, 0);
+            let (mut of_tenant, mut of_lane) = (0, 0);
             for claim in claims.iter().filter(|claim| seen <= claim.sent && claim.landed < until) {
                 let could = claim.sections.is_none_or(|sections| sections.contains(&job.section));
-                let is_tenants = claim.takers.iter().any(|(domain, _)| **domain == job.domain);
-                let is_types = claim.takers.contains(&(&job.domain, job.input.kind.as_str()));
+                let is_tenants = claim.takers.iter().any(|(domain, ..)| **domain == job.domain);
+                let is_lanes = claim.takers.contains(&lane(job));
                 of_tenant = if is_tenants { 0 } else { of_tenant + usize::from(could) };
-                of_type = if is_types { 0 } else { of_type + usize::from(could) };
-                if of_tenant == TENANTS || of_type == TYPES {
+                of_lane = if is_lanes { 0 } else { of_lane + usize::from(could) };
+                if of_tenant == TENANTS || of_lane == LANES {
                     let (name, node) = (name(story, job.job_id), &lived.name);
                     let (domain, kind) = (&job.domain, &job.input.kind);
                     let what =
