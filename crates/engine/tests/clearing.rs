@@ -196,6 +196,23 @@ async fn a_job_that_went_is_hidden_for_an_hour_before_its_id_is_free() {
     node.stop().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_job_that_keeps_others_like_it_away_stays_until_it_no_longer_does() {
+    let stage = Stage::new();
+    let short = domain(&stage, "short", keeping_jobs("1h")).await;
+    let node = stage.up("one").await;
+    let unique = json!({"key": "daily", "while": "unfinished", "forMs": 6 * 3_600_000});
+    let daily = || NewJob { unique: serde_json::from_value(unique.clone()).unwrap(), ..act(json!({})) };
+    let id = node.desk.submit(&short, daily()).await.unwrap().job().document.job_id;
+    sleep(4 * HOUR).await;
+    let twin = node.desk.submit(&short, daily()).await.unwrap();
+    assert!(matches!(&twin, Submitted::Twin(job) if job.document.job_id == id));
+    sleep(4 * HOUR).await;
+    assert!(node.desk.get(&short, id).await.unwrap().is_none());
+    assert!(matches!(node.desk.submit(&short, daily()).await, Ok(Submitted::New(_))));
+    node.stop().await;
+}
+
 /// Stores lines and buckets that are so old.
 async fn store_traces(stage: &Stage, domain: Option<&Domain>, count: u32, age: Duration) {
     let at = UnixMillis(BEGINNING.0 - i64::try_from(age.as_millis()).unwrap());
