@@ -26,6 +26,7 @@ use tokio::time::{Instant, sleep};
 use limits::Sweep;
 
 use crate::flaws::Flaw;
+use crate::journal::About;
 use crate::retention::Retention;
 use crate::surroundings::Surroundings;
 
@@ -163,7 +164,14 @@ impl Maintenance {
         };
         let changes: Vec<_> = expired.into_iter().filter_map(end).collect();
         // Overtaken means that a node began with it after all, or somebody else ended it.
-        self.jobs.save_or_set_aside(&changes, now).await.map(|_| ())
+        let ended = self.jobs.save_or_set_aside(&changes, now).await?;
+        if ended == changes.len() {
+            let title = "it expired before it could begin";
+            for (_, job) in &changes {
+                self.surroundings.journal().tell_of(&About::job(job), Level::Error, title, None);
+            }
+        }
+        Ok(())
     }
 
     /// One slice of the keys that were not written to for long.

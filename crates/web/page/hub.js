@@ -10,13 +10,22 @@ const WORKER = "rota-1";
 /** Names this tab. Not a secret: it only has to differ from those of the other tabs. */
 const NAME = `rota-tab-${Date.now()}-${Math.random()}`;
 
+/** Until the lock of this tab is its own: before that, whoever asks for it would take the tab for gone. */
+function held() {
+  return new Promise((have) => {
+    navigator.locks?.request(NAME, () => {
+      have();
+      return new Promise(() => {});
+    });
+  });
+}
+
 function byWorker(deliver, failed) {
   const worker = new SharedWorker("/worker.js", { type: "module", name: WORKER });
   worker.addEventListener("error", failed);
   worker.port.addEventListener("message", ({ data }) => deliver(data));
   worker.port.start();
-  navigator.locks?.request(NAME, () => new Promise(() => {}));
-  worker.port.postMessage({ life: NAME });
+  held().then(() => worker.port.postMessage({ life: NAME }));
   return (paths) => worker.port.postMessage({ paths });
 }
 
@@ -27,6 +36,12 @@ function byLeader(deliver) {
   let own; // of the leader: what it listens to itself
   const others = new Map();
   const streams = new Streams();
+
+  const alive = held();
+
+  function say() {
+    alive.then(() => channel.postMessage({ from: NAME, paths: wanted }));
+  }
 
   function serve(tab, paths) {
     if (!others.has(tab)) {
@@ -41,10 +56,9 @@ function byLeader(deliver) {
 
   channel.addEventListener("message", ({ data: { from, paths, to, message, asks } }) => {
     if (to === NAME) deliver(message);
-    else if (asks) channel.postMessage({ from: NAME, paths: wanted });
+    else if (asks) say();
     else if (from && own) serve(from, paths);
   });
-  navigator.locks.request(NAME, () => new Promise(() => {}));
   navigator.locks.request(LEADER, () => {
     own = new Subscriber(streams, deliver);
     own.want(wanted);
@@ -54,7 +68,7 @@ function byLeader(deliver) {
   return (paths) => {
     wanted = paths;
     if (own) own.want(paths);
-    else channel.postMessage({ from: NAME, paths });
+    else say();
   };
 }
 

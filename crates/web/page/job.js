@@ -231,8 +231,14 @@ function newLine(line) {
   const level = row.appendChild(document.createElement("b"));
   level.textContent = line.level ?? "";
   const text = row.appendChild(document.createElement("span"));
-  text.textContent = line.message ?? line.title;
+  text.textContent = sentence(line);
   return row;
+}
+
+/** The message where it begins like the title, otherwise both. */
+function sentence({ title, message }) {
+  if (!message) return title;
+  return message.startsWith(title.replace(/…$/, "")) ? message : `${title}: ${message}`;
 }
 
 function newItem() {

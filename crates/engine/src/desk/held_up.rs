@@ -60,13 +60,17 @@ impl JobDesk {
 }
 
 fn holds_up(limit: &Limit, bounds: Bounds, key: Option<String>, now_ms: u64) -> Option<HeldUp> {
-    if let Some(most) = bounds.concurrency.filter(|most| limit.free(*most) == 0) {
-        return Some(HeldUp::Concurrency { key, most });
+    // Who has slots and waits for starts has reserved them all the same: so the rate is asked first.
+    if let Some(per_second) = bounds.starts_per_second.filter(|rate| waits_for_starts(limit, *rate, now_ms)) {
+        return Some(HeldUp::Rate { key, per_second });
     }
-    let per_second = bounds.starts_per_second?;
+    let most = bounds.concurrency.filter(|most| limit.free(*most) == 0)?;
+    Some(HeldUp::Concurrency { key, most })
+}
+
+fn waits_for_starts(limit: &Limit, per_second: f64, now_ms: u64) -> bool {
     // The clock of the document goes on from where it was when it was written.
     let since_us = now_ms.saturating_sub(limit.metadata.updated_at.as_u64()).saturating_mul(1_000);
-    let clock_us = limit.clock_us?.saturating_add(since_us);
-    let waits = !limit.wait_for_starts(Pace(per_second), clock_us, 1).is_zero();
-    waits.then_some(HeldUp::Rate { key, per_second })
+    let clock_us = limit.clock_us.map(|clock_us| clock_us.saturating_add(since_us));
+    clock_us.is_some_and(|clock_us| !limit.wait_for_starts(Pace(per_second), clock_us, 1).is_zero())
 }

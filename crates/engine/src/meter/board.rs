@@ -28,6 +28,9 @@ pub struct Board {
 }
 
 /// What the store knows at this moment.
+/// So many pages without the metric that was asked for are passed over in one go.
+const MOST_PAGES: usize = 20;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     pub jobs: BTreeMap<JobStatus, u64>,
@@ -71,13 +74,20 @@ impl Board {
         limit: usize,
         after: Option<Cursor>,
     ) -> Result<(Vec<MetricsBucket>, Option<Cursor>), StoreError> {
-        let between = self.metrics.between(from, to, limit, after);
-        let (mut buckets, next) = answered("read metrics", between).await?;
-        if let Some(name) = name {
-            buckets.iter_mut().for_each(|bucket| bucket.metrics.retain(|known, _| known == name));
-            buckets.retain(|bucket| !bucket.metrics.is_empty());
+        let mut after = after;
+        for _ in 0..MOST_PAGES {
+            let between = self.metrics.between(from, to, limit, after);
+            let (mut buckets, next) = answered("read metrics", between).await?;
+            if let Some(name) = name {
+                buckets.iter_mut().for_each(|bucket| bucket.metrics.retain(|known, _| known == name));
+                buckets.retain(|bucket| !bucket.metrics.is_empty());
+            }
+            if !buckets.is_empty() || next.is_none() {
+                return Ok((buckets, next));
+            }
+            after = next;
         }
-        Ok((buckets, next))
+        Ok((Vec::new(), after))
     }
 
     pub fn version(&self) -> &str {

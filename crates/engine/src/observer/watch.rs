@@ -213,7 +213,9 @@ impl<'a> Watch<'a> {
         let lost = looks && !is_told && differs && self.counts.contains_key(domain);
         let new = (differs || !room.knows_counts()).then(|| said("counts", &counts)).flatten();
         self.counts.insert(domain.clone(), counts);
-        room.tell(Moment::of(jobs, new, changed.unknown || is_large || lost));
+        // What others did where the numbers are as before is nothing to read for.
+        let unknown = changed.unknown && differs;
+        room.tell(Moment::of(jobs, new, unknown || is_large || lost));
         Ok(())
     }
 
