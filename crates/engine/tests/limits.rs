@@ -256,6 +256,53 @@ async fn a_limit_that_comes_or_falls_while_jobs_run_stops_none_and_lets_none_beg
     node.stop().await;
 }
 
+/// How many of the jobs ran when one of them began, at most; of those that began after this instant.
+fn most_when_one_began_after(jobs: &[Job], after: UnixMillis) -> usize {
+    let runs_at = |at: UnixMillis| {
+        let runs = |job: &&Job| job.started_at.unwrap() <= at && at < job.finished_at.unwrap();
+        jobs.iter().filter(runs).count()
+    };
+    let began = jobs.iter().map(|job| job.started_at.unwrap()).filter(|at| *at > after);
+    began.map(runs_at).max().unwrap_or(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_falls_holds_on_all_nodes_once_enough_has_ended() {
+    let stage = Stage::new();
+    let nodes = [stage.up("one").await, stage.up("two").await];
+    limit(&nodes[0], "act", json!({"concurrency": 4})).await;
+    let ids = submit(&nodes[0], vec![act(json!({"steps": 7})); 60]).await;
+    sleep(Duration::from_secs(3)).await;
+    let mut holders = document(&stage, None).await.unwrap().holders;
+    holders.sort_by_key(|holding| holding.node);
+    assert_eq!(holders.iter().map(|holding| holding.slots).collect::<Vec<_>>(), [2, 2]);
+    limit(&nodes[0], "act", json!({"concurrency": 2})).await;
+    // What runs ends within that time, and nothing takes its place.
+    let lowered = stage.surroundings.now().plus(Duration::from_secs(1));
+    let jobs = all_ended(&stage, &nodes[1], &ids).await;
+    assert_eq!(most_when_one_began_after(&jobs, lowered), 2);
+    for node in nodes {
+        node.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_comes_while_several_nodes_run_jobs_holds_once_enough_has_ended() {
+    let stage = Stage::new();
+    let options = |name| NodeOptions { capacity: 2, ..Stage::options(name) };
+    let nodes = [stage.up_with(options("one")).await, stage.up_with(options("two")).await];
+    let ids = submit(&nodes[0], vec![act(json!({"steps": 7})); 60]).await;
+    sleep(Duration::from_secs(3)).await;
+    limit(&nodes[0], "act", json!({"concurrency": 2})).await;
+    let came = stage.surroundings.now().plus(Duration::from_secs(3));
+    let jobs = all_ended(&stage, &nodes[1], &ids).await;
+    assert_eq!(most_at_once(&jobs), 4);
+    assert_eq!(most_when_one_began_after(&jobs, came), 2);
+    for node in nodes {
+        node.stop().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_slots_of_the_dead_come_back() {
     let stage = Stage::new();

@@ -41,8 +41,8 @@ impl Limit {
         self.holders.iter().find(|holding| holding.incarnation == who).map_or(0, |holding| holding.slots)
     }
 
-    /// How many slots there are for others than this one to have.
-    fn left_by_others(&self, who: Incarnation, concurrency: u32) -> u32 {
+    /// How many slots the others leave to this one.
+    pub fn left_by_others(&self, who: Incarnation, concurrency: u32) -> u32 {
         let others = self.holders.iter().filter(|holding| holding.incarnation != who);
         others.fold(concurrency, |left, holding| left.saturating_sub(holding.slots))
     }
@@ -52,14 +52,16 @@ impl Limit {
         self.holders.iter().fold(concurrency, |left, holding| left.saturating_sub(holding.slots))
     }
 
-    /// How many a holder may keep when those that it uses are done: some, if others are due more than they have, otherwise
-    /// whatever it has.
+    /// How many a holder may keep when those that it uses are done: some, if others are due more than they have, or if all
+    /// together have more than there are since there were more once; otherwise whatever it has.
     pub fn may_keep(&self, who: Incarnation, concurrency: u32) -> u32 {
         let others = || self.holders.iter().filter(|holding| holding.incarnation != who);
         let count = others().count() + 1;
         let lacks =
             |(nth, holding): (usize, &Holding)| holding.wants && holding.slots < due(nth, count, concurrency);
-        if others().enumerate().any(lacks) { due(count - 1, count, concurrency) } else { u32::MAX }
+        let due = if others().enumerate().any(lacks) { due(count - 1, count, concurrency) } else { u32::MAX };
+        let left = self.left_by_others(who, concurrency);
+        if self.slots_of(who) > left { due.min(left) } else { due }
     }
 
     /// How many a holder may have by the place where it stands.
@@ -175,6 +177,18 @@ mod tests {
             0,
             "no limit at all"
         );
+    }
+
+    #[test]
+    fn where_all_have_more_than_there_are_each_gives_up_what_ends() {
+        let mut limit = limit();
+        assert_eq!((needs(&mut limit, "a", 4, 0, 2), needs(&mut limit, "b", 4, 0, 2)), (2, 2));
+        assert_eq!((limit.may_keep(who("a"), 2), limit.may_keep(who("b"), 2)), (0, 0));
+        assert_eq!(needs(&mut limit, "a", 2, 1, 2), 1);
+        assert_eq!((limit.may_keep(who("a"), 2), limit.may_keep(who("b"), 2)), (0, 1));
+        assert_eq!(needs(&mut limit, "b", 2, 1, 2), 1);
+        assert_eq!((limit.may_keep(who("a"), 2), limit.may_keep(who("b"), 2)), (u32::MAX, u32::MAX));
+        assert_eq!(needs(&mut limit, "a", 2, 1, 2), 1);
     }
 
     #[test]

@@ -88,18 +88,27 @@ impl Account {
         }
     }
 
+    /// Where fewer may run from now on, nothing more begins until it is known what the others have.
     pub(super) fn set_bounds(&mut self, bounds: Bounds) {
-        self.bounds = bounds;
+        let before = std::mem::replace(&mut self.bounds, bounds).concurrency;
+        if bounds.concurrency.is_some_and(|most| before.is_none_or(|before| most < before)) {
+            self.spent = self.held.saturating_sub(self.used);
+            self.cap = 0;
+        }
         self.retry_at = Duration::ZERO;
         self.is_told = true;
     }
 
     pub(super) fn available(&self, at: Duration) -> u32 {
-        let usable = self.held.saturating_sub(self.spent);
-        let slots =
-            self.bounds.concurrency.map_or(u32::MAX, |most| usable.min(most).saturating_sub(self.used));
+        let usable = |most| self.usable().min(most);
+        let slots = self.bounds.concurrency.map_or(u32::MAX, |most| usable(most).saturating_sub(self.used));
         let starts = self.bounds.starts_per_second.map_or(u32::MAX, |_| self.starts_at(at));
         slots.min(starts)
+    }
+
+    /// How many slots are ours and not to be given up.
+    fn usable(&self) -> u32 {
+        self.held.saturating_sub(self.spent)
     }
 
     fn starts_at(&self, at: Duration) -> u32 {
@@ -120,7 +129,7 @@ impl Account {
 
     pub(super) fn free(&mut self, count: u32, at: Duration) {
         self.used = self.used.saturating_sub(count);
-        let beyond = self.held.saturating_sub(self.spent).saturating_sub(self.cap.max(self.used));
+        let beyond = self.usable().saturating_sub(self.cap.max(self.used));
         self.spent += beyond.min(count);
         self.active_at = at;
     }
@@ -177,10 +186,11 @@ impl Account {
         is_empty && at >= self.active_at + KEPT
     }
 
-    fn need(&self, at: Duration, may_queue: bool) -> Need {
+    /// What is needed, if the others leave this much.
+    fn need(&self, left: u32, at: Duration, may_queue: bool) -> Need {
         let is_active = at < self.active_at + IDLE;
-        // What was reserved for something is used for it, whoever waits by now.
-        let fresh = self.held.saturating_sub(self.spent).saturating_sub(self.used);
+        // What was reserved for something is used for it, whoever waits by now; unless there is less than there was.
+        let fresh = self.usable().min(left).saturating_sub(self.used);
         let used = if is_active { self.used + fresh } else { self.used };
         let more = if is_active { self.wanted.min(self.used.max(FIRST)).saturating_sub(fresh) } else { 0 };
         Need { used, more, queues: is_active && self.wanted > 0 && (may_queue || self.is_in_line) }
@@ -206,8 +216,9 @@ impl Account {
     ) -> Part {
         let ((me, node), (at, wall_us)) = (who, now);
         self.see(version, at);
-        let need = self.need(at, may_queue);
         let concurrency = self.bounds.concurrency;
+        let left = concurrency.map_or(u32::MAX, |most| limit.left_by_others(me, most));
+        let need = self.need(left, at, may_queue);
         let mut slots = limit.settle(me, node, concurrency, need);
         let is_short = slots < need.used.saturating_add(need.more);
         let stands_still = self.seen.is_some_and(|(_, since)| at >= since + PASSED_OVER);
@@ -218,7 +229,9 @@ impl Account {
         let starts = self.take_starts(limit, slots, at, wall_us);
         let pause = if concurrency.is_some() && slots <= need.used { ASK_AGAIN } else { PAUSE };
         self.retry_at = self.retry_at.max(at + pause);
+        let usable = self.usable().min(slots);
         self.held = self.held.min(slots);
+        self.spent = self.held - usable;
         self.looked_at = at;
         self.is_told = false;
         self.is_in_line = limit.holders.iter().any(|holding| holding.incarnation == me && holding.wants);
@@ -259,7 +272,7 @@ impl Account {
     /// It is written. Says whether there is something now that was not there before.
     pub(in crate::processor) fn written(&mut self, part: &Part, version: Version, at: Duration) -> bool {
         // What took long to write counts from when it was asked for: by then others may start, too.
-        let gains = part.slots > self.held || part.starts > 0;
+        let gains = part.slots > self.usable() || part.starts > 0;
         (self.held, self.spent, self.is_unsure) = (part.slots, 0, false);
         self.seen = Some((version, at));
         if part.starts > 0 {
@@ -273,7 +286,7 @@ impl Account {
 
     /// Whether it has to be written though nothing in the document changes: what was read decides nothing.
     pub(in crate::processor) fn must_write(&self, part: &Part) -> bool {
-        self.is_unsure || part.slots > self.held || part.starts > 0
+        self.is_unsure || part.slots > self.usable() || part.starts > 0
     }
 
     /// Somebody else wrote meanwhile.
