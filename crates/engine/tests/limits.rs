@@ -149,8 +149,12 @@ async fn one_slot_is_shared_by_nodes_that_both_have_work() {
 async fn start_for_a_minute(stage: &Stage, nodes: &[Running], rate: u32) -> f64 {
     // In halves, so that it need not be a whole number.
     limit(&nodes[0], "act", json!({"startsPerSecond": f64::from(rate) / 2.0})).await;
+    started_in_a_minute(stage, nodes, rate, &act(json!({}))).await
+}
+
+async fn started_in_a_minute(stage: &Stage, nodes: &[Running], rate: u32, job: &NewJob) -> f64 {
     let count = usize::try_from(rate * 75 / 2).unwrap();
-    submit(&nodes[0], vec![act(json!({})); count]).await;
+    submit(&nodes[0], vec![job.clone(); count]).await;
     let from = stage.surroundings.now().plus(Duration::from_secs(5));
     sleep(Duration::from_secs(66)).await;
     let mut started = 0;
@@ -200,6 +204,22 @@ impl Clock for Off {
 
     fn elapsed(&self) -> Duration {
         self.began.elapsed()
+    }
+}
+
+/// Slots that are free for as long as starts are lacking cost no time of their own.
+#[tokio::test(start_paused = true)]
+async fn a_rate_holds_beside_a_limit_of_what_runs_at_once() {
+    for (concurrency, rate, steps) in [(2, 6, 4), (1, 6, 0)] {
+        let stage = Stage::new();
+        let up = [stage.up_with(NodeOptions { capacity: 32, ..Stage::options("one") }).await];
+        let both = json!({"concurrency": concurrency, "startsPerSecond": f64::from(rate) / 2.0});
+        limit(&up[0], "act", both).await;
+        let started = started_in_a_minute(&stage, &up, rate, &act(json!({"steps": steps}))).await;
+        let expected = f64::from(rate) * 30.0;
+        assert!((started - expected).abs() <= expected * 0.05, "{concurrency} and {rate}: {started}");
+        let [node] = up;
+        node.stop().await;
     }
 }
 

@@ -132,6 +132,10 @@ impl Account {
         let beyond = self.usable().saturating_sub(self.cap.max(self.used));
         self.spent += beyond.min(count);
         self.active_at = at;
+        if self.bounds.starts_per_second.is_some() {
+            // What was lacking may have been the slot.
+            self.retry_at = self.retry_at.min(at.max(self.looked_at + PAUSE));
+        }
     }
 
     pub(super) fn take_up(&mut self, at: Duration) {
@@ -227,7 +231,8 @@ impl Account {
             slots = limit.settle(me, node, concurrency, need);
         }
         let starts = self.take_starts(limit, slots, at, wall_us);
-        let pause = if concurrency.is_some() && slots <= need.used { ASK_AGAIN } else { PAUSE };
+        // Who has slots that are free lacks starts alone, and knows when these come.
+        let pause = if concurrency.is_some() && slots <= self.used { ASK_AGAIN } else { PAUSE };
         self.retry_at = self.retry_at.max(at + pause);
         let usable = self.usable().min(slots);
         self.held = self.held.min(slots);
