@@ -16,7 +16,7 @@
 
 mod account;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,8 +104,8 @@ impl Limits {
         self.rules.iter().flat_map(of).collect()
     }
 
-    /// What a type limits, as it was read; what is met without a rule goes on waiting for one. Says whether it limits
-    /// what it did not limit before, as far as is known: some of it may run.
+    /// What a type limits, as it was read; what is met without a rule goes on waiting for one. Says whether it may
+    /// limit what it did not limit before: some of it may run.
     pub(super) fn set_rule(&mut self, domain: &Domain, kind: &str, limits: Option<TypeLimits>) -> bool {
         let limits = limits.unwrap_or_default();
         let rule = if limits.is_none() { Rule::Free } else { Rule::Limited(limits) };
@@ -119,24 +119,22 @@ impl Limits {
                 account.set_bounds(bounds_of(name, &limits));
             }
         }
-        matches!(rule, Rule::Limited(_)) && !matches!(before, Rule::Limited(_))
+        matches!(rule, Rule::Limited(_)) && before != rule
     }
 
-    /// All that were met were asked for. Those that have no work any more are forgotten.
+    /// All that were met were asked for. Those that are not among the used ones any more, and have no account, are forgotten.
     pub(super) fn end_asking(
         &mut self,
         at: Duration,
         generation: u64,
         failed: bool,
-        has_work: impl Fn(&Domain, &str) -> bool,
+        used: BTreeSet<(&Domain, &str)>,
     ) {
         (self.asked, self.failed, self.generation) = (Some(at), failed.then_some(at), generation);
-        let accounts = &self.accounts;
+        let accounts = self.accounts.keys().map(|name| (&name.domain, name.kind.as_str()));
+        let used: BTreeSet<(&Domain, &str)> = used.into_iter().chain(accounts).collect();
         self.rules.retain(|domain, rules| {
-            rules.retain(|kind, _| {
-                let is_used = || accounts.keys().any(|name| name.domain == *domain && name.kind == *kind);
-                has_work(domain, kind) || is_used()
-            });
+            rules.retain(|kind, _| used.contains(&(domain, kind.as_str())));
             !rules.is_empty()
         });
         let is_unknown = |rule: &Rule| *rule == Rule::Unknown;
@@ -209,9 +207,20 @@ impl Limits {
         self.of_gate(gate, |account| account.free(count, at));
     }
 
-    /// A job that begins although nobody had reserved anything for it: its limit came later.
-    pub(super) fn take_up(&mut self, gate: &Gate, at: Duration) {
-        for name in gate.names.iter() {
+    /// A job is in hand for which nobody had reserved anything, or not of all that limits it: that came later. Says what
+    /// it is under now, if that is more than before.
+    pub(super) fn take_up(&mut self, of: &LimitName, before: Option<&Gate>, at: Duration) -> Option<Gate> {
+        let Passage::Limited(gate) = self.passage(&of.domain, &of.kind, of.key.as_deref()) else {
+            return None;
+        };
+        let before = before.filter(|before| before.life == self.life);
+        let had = before.map_or(&[][..], |before| &before.names);
+        let new: Vec<&LimitName> = gate.names.iter().filter(|name| !had.contains(name)).collect();
+        if new.is_empty() {
+            return None;
+        }
+        for name in &new {
+            let name = *name;
             let bounds = self.bounds(name);
             let account = self.accounts.entry(name.clone()).or_insert_with(|| {
                 self.by_id.insert(name.id(), name.clone());
@@ -219,6 +228,7 @@ impl Limits {
             });
             account.take_up(at);
         }
+        Some(Gate { life: self.life, names: had.iter().chain(new).cloned().collect() })
     }
 
     /// What may still be used: nobody knows what became of it.
