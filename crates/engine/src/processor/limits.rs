@@ -285,7 +285,8 @@ impl Limits {
         self.accounts.values().map(|account| account.due_at().saturating_sub(at)).min()
     }
 
-    /// The accounts to be balanced now. Those that are of no use any more are closed.
+    /// The accounts to be balanced now, those first that are due for longest where they are many. Those that are of no use
+    /// any more are closed.
     pub(super) fn balanced_now(&mut self, at: Duration, most: usize) -> Vec<LimitName> {
         let by_id = &mut self.by_id;
         self.accounts.retain(|name, account| {
@@ -295,8 +296,12 @@ impl Limits {
             }
             stays
         });
-        let due = self.accounts.iter().filter(|(_, account)| account.due_at() <= at);
-        due.map(|(name, _)| name.clone()).take(most).collect()
+        let due = self.accounts.iter().map(|(name, account)| (account.due_at(), name));
+        let mut due: Vec<_> = due.filter(|(due_at, _)| *due_at <= at).collect();
+        if due.len() > most {
+            due.sort();
+        }
+        due.into_iter().take(most).map(|(_, name)| name.clone()).collect()
     }
 
     pub(super) fn account(&mut self, name: &LimitName) -> Option<&mut Account> {
@@ -311,4 +316,30 @@ impl Limits {
 
 fn bounds_of(name: &LimitName, limits: &TypeLimits) -> Bounds {
     if name.key.is_some() { limits.per_key } else { limits.whole }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_accounts_those_come_first_that_wait_for_longest() {
+        let mut limits = Limits::default();
+        let at = Duration::from_secs(100);
+        let name = |key: &str| LimitName {
+            domain: Domain::default(),
+            kind: "t".to_owned(),
+            key: Some(key.to_owned()),
+        };
+        for key in ["a", "b", "c"] {
+            let mut account = Account::new(Bounds { concurrency: Some(1), ..Bounds::default() });
+            account.want(1, at);
+            if key != "c" {
+                account.failed(false, at - Duration::from_secs(2));
+            }
+            limits.accounts.insert(name(key), account);
+        }
+        assert_eq!(limits.balanced_now(at, 1), [name("c")]);
+        assert_eq!(limits.balanced_now(at, 3).len(), 3);
+    }
 }
