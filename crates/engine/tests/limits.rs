@@ -324,6 +324,41 @@ async fn a_limit_that_comes_while_several_nodes_run_jobs_holds_once_enough_has_e
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_limit_of_keys_that_joins_another_counts_what_runs() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    limit(&node, "act", json!({"concurrency": 20})).await;
+    let long = NewJob { limit_key: Some("a".to_owned()), ..act(json!({"steps": 40})) };
+    let first = submit(&node, vec![long; 5]).await;
+    sleep(Duration::from_secs(1)).await;
+    limit(&node, "act", json!({"concurrency": 20, "perKey": {"concurrency": 1}})).await;
+    let later = submit(&node, vec![keyed("a"); 3]).await;
+    sleep(Duration::from_secs(1)).await;
+    for id in &later {
+        assert_eq!(stage.job(*id).await.document.status, JobStatus::Queued, "five run, and one may");
+    }
+    all_ended(&stage, &node, &first).await;
+    assert_eq!(most_at_once(&all_ended(&stage, &node, &later).await), 1);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_runs_a_type_of_which_nothing_waits_hears_of_its_limit() {
+    let stage = Stage::new();
+    let (one, two) = (stage.up("one").await, stage.up("two").await);
+    let first = submit(&one, vec![act(json!({"steps": 80}))]).await;
+    sleep(Duration::from_secs(3)).await;
+    limit(&two, "act", json!({"concurrency": 1})).await;
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(document(&stage, None).await.unwrap().holders.len(), 1, "what runs holds a slot");
+    let later = submit(&two, vec![work()]).await;
+    let jobs = all_ended(&stage, &two, &[first, later].concat()).await;
+    assert_eq!(most_at_once(&jobs), 1);
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_slots_of_the_dead_come_back() {
     let stage = Stage::new();
     let (one, two) = (stage.up("one").await, stage.up("two").await);

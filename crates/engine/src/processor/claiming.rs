@@ -34,7 +34,7 @@ impl Processor {
         // Now and then all sections alike: work that only we can do may wait in those of another.
         let own = self.hands().sections_to_claim();
         self.look_if_needed().await?;
-        self.rules_if_needed().await?;
+        self.rules_if_needed().await;
         let Some(short) = self.claim(own.as_deref()).await? else { return Ok(Next::Room) };
         if !short {
             *short_since = None;
@@ -148,11 +148,11 @@ impl Processor {
 
     /// Asks what the types limit that have work, unless that is known well enough. While the store does not say, what is
     /// known holds, and what is not known waits.
-    async fn rules_if_needed(&self) -> Result<(), StoreError> {
+    async fn rules_if_needed(&self) {
         let at = self.surroundings.elapsed();
         let generation = self.registry.generation();
         if !self.hands().lanes.limits.wants_rules(at, generation) {
-            return Ok(());
+            return;
         }
         let (mut failed, mut begins) = (false, false);
         let types = self.hands().lanes.limits.types();
@@ -165,31 +165,12 @@ impl Processor {
                 }
             }
         }
-        self.hands().lanes.end_asking(at, generation, failed);
-        if begins { self.take_up_running().await } else { Ok(()) }
-    }
-
-    /// What runs already counts from the moment on at which its limit is known.
-    async fn take_up_running(&self) -> Result<(), StoreError> {
-        let ids: Vec<_> = {
-            let hands = self.hands();
-            let free = hands.running.iter().filter(|(_, held)| held.gate.is_none());
-            free.map(|(id, _)| *id).collect()
-        };
-        let found = answered("read jobs", self.jobs.get_each(&ids)).await?;
-        let at = self.surroundings.elapsed();
         let mut hands = self.hands();
-        for job in found.into_iter().flatten().map(|job| job.document) {
-            let Some(gate) = hands.lanes.gate_of(&job) else { continue };
-            let held = hands.running.get_mut(&job.job_id);
-            let Some(held) = held.filter(|held| held.gate.is_none() && held.epoch == job.epoch) else {
-                continue;
-            };
-            held.gate = Some(gate.clone());
-            hands.lanes.limits.take_up(&gate, at);
+        if begins {
+            hands.take_up(self.surroundings.elapsed());
+            self.limits_wanted.notify_one();
         }
-        self.limits_wanted.notify_one();
-        Ok(())
+        hands.end_asking(at, generation, failed);
     }
 
     /// Until there may be something to claim.

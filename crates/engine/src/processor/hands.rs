@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rota_model::ids::{ClaimToken, JobId};
 use rota_model::job::{Holder, Job};
+use rota_model::limit::LimitName;
 use rota_model::time::UnixMillis;
 use rota_store::Versioned;
 use rota_store::limits::MAX_PAGE;
@@ -48,7 +49,9 @@ pub(super) struct Held {
     pub(super) brake: Arc<Brake>,
     stage: Stage,
     /// The limits that it is under.
-    pub(super) gate: Option<Gate>,
+    gate: Option<Gate>,
+    /// What it is, for limits that are yet to come; none where nothing can be limited.
+    of: Option<LimitName>,
 }
 
 impl Held {
@@ -149,9 +152,9 @@ impl Hands {
         self.active
     }
 
-    fn take(&mut self, id: JobId, epoch: u64, stage: Stage, gate: Option<Gate>) -> Arc<Brake> {
-        let brake = Arc::<Brake>::default();
-        let held = Held { epoch, brake: Arc::clone(&brake), stage, gate };
+    fn take(&mut self, job: &Job, epoch: u64, stage: Stage, gate: Option<Gate>) -> Arc<Brake> {
+        let (id, brake) = (job.job_id, Arc::<Brake>::default());
+        let held = Held { epoch, brake: Arc::clone(&brake), stage, gate, of: self.lanes.meet(job) };
         self.count(stage, 1);
         if let Some(former) = self.running.insert(id, held) {
             // A former epoch of it, whose result nobody wants any more.
@@ -254,28 +257,47 @@ impl Hands {
         }
         let taken = claimed.unwrap_or_default().iter().map(|job| &job.document);
         let gate = |job| plan.and_then(|plan| plan.gate(job));
-        let begun: Vec<_> =
-            taken.map(|job| self.take(job.job_id, job.epoch, Stage::Waits, gate(job))).collect();
+        let begun: Vec<_> = taken.map(|job| self.take(job, job.epoch, Stage::Waits, gate(job))).collect();
         if self.gives_back {
             begun.iter().for_each(|brake| brake.pull(Stop::Release));
         }
         begun
     }
 
-    /// A slot for a new job, if nothing else is waiting.
+    /// What types limit was asked for. Those of which nothing waits and nothing is in hand are forgotten.
+    pub(super) fn end_asking(&mut self, at: Duration, generation: u64, failed: bool) {
+        let in_hand = self.running.values().filter_map(|held| held.of.as_ref());
+        self.lanes.end_asking(at, generation, failed, in_hand);
+    }
+
+    /// What is in hand counts from the moment on at which its limits are known.
+    pub(super) fn take_up(&mut self, at: Duration) {
+        let limits = &mut self.lanes.limits;
+        for held in self.running.values_mut() {
+            let Some(of) = &held.of else { continue };
+            if let Some(gate) = limits.take_up(of, held.gate.as_ref(), at) {
+                held.gate = Some(gate);
+            }
+        }
+    }
+
+    /// A slot for a new job, if nothing else is waiting, and nothing limits it by now.
     pub(super) fn take_seat(
         &mut self,
-        id: JobId,
+        job: &Job,
         token: ClaimToken,
         capacity: usize,
         now: UnixMillis,
     ) -> Option<Seat> {
         let waiting = !self.quiet || self.lanes.is_due(now);
         let is_full = self.free(capacity) == 0 || self.room(capacity) == 0;
-        if waiting || self.rests || is_full || self.running.contains_key(&id) {
+        if waiting || self.rests || is_full || self.running.contains_key(&job.job_id) {
             return None;
         }
-        let brake = self.take(id, 1, Stage::Runs, None);
+        if self.lanes.is_limited(job) {
+            return None;
+        }
+        let brake = self.take(job, 1, Stage::Runs, None);
         Some(Seat { holder: self.holder, token, brake })
     }
 
@@ -378,9 +400,9 @@ mod tests {
     async fn a_job_that_is_taken_anew_counts_once() {
         let (mut hands, job) = (hands(), claimed(1));
         let id = job.document.job_id;
-        let first = hands.take(id, 1, Stage::Waits, None);
+        let first = hands.take(&job.document, 1, Stage::Waits, None);
         assert!(hands.begin(id, &first, SLOTS) == Turn::Now);
-        let second = hands.take(id, 2, Stage::Waits, None);
+        let second = hands.take(&job.document, 2, Stage::Waits, None);
         assert_eq!(first.why(), Some(Stop::LeaseOver));
         assert!(hands.begin(id, &first, SLOTS) == Turn::Never, "it is in other hands");
         hands.let_go(id, &first);

@@ -16,12 +16,13 @@ use std::time::Duration;
 
 use rota_model::domain::Domain;
 use rota_model::job::{Job, Lane};
+use rota_model::limit::LimitName;
 use rota_model::time::UnixMillis;
 use rota_store::Versioned;
 use tokio::time::Instant;
 
 use super::LOOK_AGAIN;
-use super::limits::{Gate, Limits, Passage};
+use super::limits::{Limits, Passage};
 use super::turns::Turns;
 
 use look::Crowd;
@@ -217,23 +218,33 @@ impl Lanes {
     }
 
     /// What types limit was asked for.
-    pub(super) fn end_asking(&mut self, at: Duration, generation: u64, failed: bool) {
-        let mut limits = std::mem::take(&mut self.limits);
-        limits.end_asking(at, generation, failed, |domain, kind| self.has_work(domain, kind));
-        self.limits = limits;
+    pub(super) fn end_asking<'a>(
+        &mut self,
+        at: Duration,
+        generation: u64,
+        failed: bool,
+        in_hand: impl Iterator<Item = &'a LimitName>,
+    ) {
+        let waiting = self.known.values();
+        let waiting = waiting.filter_map(|known| Some((known.tenant.as_ref()?, known.kind.0.as_str())));
+        let used = waiting.chain(in_hand.map(|of| (&of.domain, of.kind.as_str()))).collect();
+        self.limits.end_asking(at, generation, failed, used);
     }
 
-    /// Whether jobs of a type wait.
-    fn has_work(&self, domain: &Domain, kind: &str) -> bool {
-        self.known.values().any(|known| known.tenant.as_ref() == Some(domain) && known.kind.0 == kind)
-    }
-
-    /// What a job is under that is in hand.
-    pub(super) fn gate_of(&self, job: &Job) -> Option<Gate> {
-        match self.limits.passage(&job.domain, &job.input.kind, job.limit_key.as_deref()) {
-            Passage::Limited(gate) => Some(gate),
-            Passage::Free | Passage::Unknown => None,
+    /// A job is about to be in hand. Says what it is, where that may be limited.
+    pub(super) fn meet(&mut self, job: &Job) -> Option<LimitName> {
+        if !self.has_limits {
+            return None;
         }
+        self.limits.meet(&job.domain, &job.input.kind);
+        let (domain, kind, key) = (job.domain.clone(), job.input.kind.clone(), job.limit_key.clone());
+        Some(LimitName { domain, kind, key })
+    }
+
+    /// Whether something limits a job, as far as is known.
+    pub(super) fn is_limited(&self, job: &Job) -> bool {
+        let key = job.limit_key.as_deref();
+        matches!(self.limits.passage(&job.domain, &job.input.kind, key), Passage::Limited(_))
     }
 
     fn weight(&self, tenant: &Tenant) -> u32 {
@@ -376,7 +387,7 @@ mod tests {
         let domain = |name: &str| name.parse::<Domain>().unwrap();
         lanes.limits.set_rule(&domain("a"), "mail", Some(limits));
         lanes.limits.set_rule(&domain("b"), "report", None);
-        lanes.end_asking(AT, 0, false);
+        lanes.end_asking(AT, 0, false, std::iter::empty());
         lanes
     }
 

@@ -16,7 +16,7 @@
 
 mod account;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,8 +104,8 @@ impl Limits {
         self.rules.iter().flat_map(of).collect()
     }
 
-    /// What a type limits, as it was read; what is met without a rule goes on waiting for one. Says whether it limits
-    /// what it did not limit before, as far as is known: some of it may run.
+    /// What a type limits, as it was read; what is met without a rule goes on waiting for one. Says whether it may
+    /// limit what it did not limit before: some of it may run.
     pub(super) fn set_rule(&mut self, domain: &Domain, kind: &str, limits: Option<TypeLimits>) -> bool {
         let limits = limits.unwrap_or_default();
         let rule = if limits.is_none() { Rule::Free } else { Rule::Limited(limits) };
@@ -119,24 +119,22 @@ impl Limits {
                 account.set_bounds(bounds_of(name, &limits));
             }
         }
-        matches!(rule, Rule::Limited(_)) && !matches!(before, Rule::Limited(_))
+        matches!(rule, Rule::Limited(_)) && before != rule
     }
 
-    /// All that were met were asked for. Those that have no work any more are forgotten.
+    /// All that were met were asked for. Those that are not among the used ones any more, and have no account, are forgotten.
     pub(super) fn end_asking(
         &mut self,
         at: Duration,
         generation: u64,
         failed: bool,
-        has_work: impl Fn(&Domain, &str) -> bool,
+        used: BTreeSet<(&Domain, &str)>,
     ) {
         (self.asked, self.failed, self.generation) = (Some(at), failed.then_some(at), generation);
-        let accounts = &self.accounts;
+        let accounts = self.accounts.keys().map(|name| (&name.domain, name.kind.as_str()));
+        let used: BTreeSet<(&Domain, &str)> = used.into_iter().chain(accounts).collect();
         self.rules.retain(|domain, rules| {
-            rules.retain(|kind, _| {
-                let is_used = || accounts.keys().any(|name| name.domain == *domain && name.kind == *kind);
-                has_work(domain, kind) || is_used()
-            });
+            rules.retain(|kind, _| used.contains(&(domain, kind.as_str())));
             !rules.is_empty()
         });
         let is_unknown = |rule: &Rule| *rule == Rule::Unknown;
@@ -209,9 +207,20 @@ impl Limits {
         self.of_gate(gate, |account| account.free(count, at));
     }
 
-    /// A job that begins although nobody had reserved anything for it: its limit came later.
-    pub(super) fn take_up(&mut self, gate: &Gate, at: Duration) {
-        for name in gate.names.iter() {
+    /// A job is in hand for which nobody had reserved anything, or not of all that limits it: that came later. Says what
+    /// it is under now, if that is more than before.
+    pub(super) fn take_up(&mut self, of: &LimitName, before: Option<&Gate>, at: Duration) -> Option<Gate> {
+        let Passage::Limited(gate) = self.passage(&of.domain, &of.kind, of.key.as_deref()) else {
+            return None;
+        };
+        let before = before.filter(|before| before.life == self.life);
+        let had = before.map_or(&[][..], |before| &before.names);
+        let new: Vec<&LimitName> = gate.names.iter().filter(|name| !had.contains(name)).collect();
+        if new.is_empty() {
+            return None;
+        }
+        for name in &new {
+            let name = *name;
             let bounds = self.bounds(name);
             let account = self.accounts.entry(name.clone()).or_insert_with(|| {
                 self.by_id.insert(name.id(), name.clone());
@@ -219,6 +228,7 @@ impl Limits {
             });
             account.take_up(at);
         }
+        Some(Gate { life: self.life, names: had.iter().chain(new).cloned().collect() })
     }
 
     /// What may still be used: nobody knows what became of it.
@@ -275,7 +285,8 @@ impl Limits {
         self.accounts.values().map(|account| account.due_at().saturating_sub(at)).min()
     }
 
-    /// The accounts to be balanced now. Those that are of no use any more are closed.
+    /// The accounts to be balanced now, those first that are due for longest where they are many. Those that are of no use
+    /// any more are closed.
     pub(super) fn balanced_now(&mut self, at: Duration, most: usize) -> Vec<LimitName> {
         let by_id = &mut self.by_id;
         self.accounts.retain(|name, account| {
@@ -285,8 +296,12 @@ impl Limits {
             }
             stays
         });
-        let due = self.accounts.iter().filter(|(_, account)| account.due_at() <= at);
-        due.map(|(name, _)| name.clone()).take(most).collect()
+        let due = self.accounts.iter().map(|(name, account)| (account.due_at(), name));
+        let mut due: Vec<_> = due.filter(|(due_at, _)| *due_at <= at).collect();
+        if due.len() > most {
+            due.sort();
+        }
+        due.into_iter().take(most).map(|(_, name)| name.clone()).collect()
     }
 
     pub(super) fn account(&mut self, name: &LimitName) -> Option<&mut Account> {
@@ -301,4 +316,30 @@ impl Limits {
 
 fn bounds_of(name: &LimitName, limits: &TypeLimits) -> Bounds {
     if name.key.is_some() { limits.per_key } else { limits.whole }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_accounts_those_come_first_that_wait_for_longest() {
+        let mut limits = Limits::default();
+        let at = Duration::from_secs(100);
+        let name = |key: &str| LimitName {
+            domain: Domain::default(),
+            kind: "t".to_owned(),
+            key: Some(key.to_owned()),
+        };
+        for key in ["a", "b", "c"] {
+            let mut account = Account::new(Bounds { concurrency: Some(1), ..Bounds::default() });
+            account.want(1, at);
+            if key != "c" {
+                account.failed(false, at - Duration::from_secs(2));
+            }
+            limits.accounts.insert(name(key), account);
+        }
+        assert_eq!(limits.balanced_now(at, 1), [name("c")]);
+        assert_eq!(limits.balanced_now(at, 3).len(), 3);
+    }
 }

@@ -30,7 +30,7 @@ impl Processor {
             return None;
         }
         let token = ClaimToken::rising(now, &self.surroundings.randomness());
-        self.hands().take_seat(job.job_id, token, self.capacity, now)
+        self.hands().take_seat(job, token, self.capacity, now)
     }
 
     /// Stores a job as already claimed, and begins with it as soon as it is stored. The caller may go at any time.
