@@ -5,7 +5,7 @@
 //! no more jobs than that; the numbers are absolute, so that a write repeated is the same write. Those who found too few
 //! stand in line for more. Starts are taken from it in small portions, by a clock that the document carries along.
 //!
-//! - [`line`]: whose slots they are, and who is next
+//! - [`mod@line`]: whose slots they are, and who is next
 //! - [`starts`]: how many may start by now
 
 mod line;
