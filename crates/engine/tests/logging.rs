@@ -125,6 +125,18 @@ async fn what_happens_to_a_node_is_said_to_its_last_line() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_that_nobody_could_begin_with_in_time_says_so() {
+    let stage = Stage::new().heard();
+    let node = stage.up("one").await;
+    let expires_at = Some(stage.surroundings.now().plus(Duration::from_secs(5)));
+    let id = node.submit(NewJob { expires_at, ..NewJob::new("a job", "elsewhere", json!({})) }).await;
+    node.ended(id).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(titles(&of_job(&stage, id).await), ["it expired before it could begin"]);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancel_and_a_requeue_are_said() {
     let stage = Stage::new().heard();
     let node = stage.up("one").await;
