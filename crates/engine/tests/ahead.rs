@@ -12,7 +12,8 @@ use rota_model::domain::Domain;
 use rota_model::job::{JobEvent, JobStatus, NewJob};
 use rota_store::jobs::JobFilter;
 use rota_store::memory::MemoryStore;
-use rota_testkit::faults::{Call, Fate, FaultyStore, Lot, Truth};
+use rota_store::seam::Write;
+use rota_testkit::faults::{Call, Effect, Fate, FaultyStore, Lot, Truth};
 use serde_json::json;
 use stage::{Running, Stage, act};
 use tokio::time::sleep;
@@ -23,6 +24,24 @@ struct Slow;
 impl Fate for Slow {
     fn of(&self, _: &Call<'_>) -> Lot {
         Lot { before: Duration::from_millis(2), after: Duration::from_millis(2), ..Lot::CALM }
+    }
+}
+
+/// One that does not take everything, and refuses what came together with it too.
+struct Choosy;
+
+impl Fate for Choosy {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        let refuses = |write: &Write| match write {
+            Write::Change { fields, .. } => fields.iter().any(|(_, value)| value.get("large").is_some()),
+            _ => false,
+        };
+        match call {
+            Call::Write(batch) if batch.iter().any(refuses) => {
+                Lot { effect: Effect::Refused, ..Slow.of(call) }
+            }
+            _ => Slow.of(call),
+        }
     }
 }
 
@@ -62,5 +81,25 @@ async fn what_was_claimed_ahead_and_finds_no_slot_is_given_back() {
         sleep(Duration::from_millis(500)).await;
         assert!(count(&node, JobStatus::Started).await <= 3);
     }
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_no_store_takes_costs_nobody_else_anything() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let stage = Stage::on(Arc::clone(truth.store()));
+    let node = stage.up_on(Arc::new(FaultyStore::new(&truth, Arc::new(Choosy))), Stage::options("one")).await;
+    let due = stage.surroundings.now().plus(Duration::from_secs(1));
+    let job = |payload| NewJob { run_at: Some(due), ..act(payload) };
+    let jobs = (0..8).map(|nth| job(if nth == 3 { json!({"large": 5}) } else { json!({}) }));
+    let submitted = node.desk.submit_all(&Domain::default(), jobs.collect()).await;
+    let mut ended = Vec::new();
+    for job in submitted {
+        ended.push(node.ended(job.unwrap().job_id).await);
+    }
+    let mut refused = ended.iter().filter(|job| job.status != JobStatus::Successful);
+    let one = refused.next().unwrap();
+    assert_eq!((one.status, refused.next()), (JobStatus::Failed, None));
+    assert!(one.result["error"].as_str().unwrap().contains("its result cannot be stored"), "{one:?}");
     node.stop().await;
 }

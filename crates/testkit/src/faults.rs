@@ -80,9 +80,9 @@ impl FaultyStore {
             return unknown();
         }
         wait(lot.before).await;
-        if lot.effect == Effect::Fails {
+        if let Some(error) = failed(what, lot.effect) {
             wait(lot.after).await;
-            return Err(StoreError::unavailable(what, "the store could not be reached"));
+            return Err(error);
         }
         let answer = under_way(act).await;
         wait(lot.after).await;
@@ -104,6 +104,15 @@ impl FaultyStore {
         let answer = look.await;
         wait(lot.after).await;
         answer
+    }
+}
+
+/// What the caller of a call is told of which nothing happens.
+fn failed(what: &str, effect: Effect) -> Option<StoreError> {
+    match effect {
+        Effect::Fails => Some(StoreError::unavailable(what, "the store could not be reached")),
+        Effect::Refused => Some(StoreError::refused(what, "the store does not take it")),
+        Effect::Done | Effect::Unanswered | Effect::Torn(_) | Effect::Late(_) => None,
     }
 }
 

@@ -127,11 +127,13 @@ impl Processor {
         let together: Vec<_> = together.into_iter().filter_map(with_change).collect();
         let changes = together.iter().map(|(finished, after)| (&*finished.job, &**after));
         let each = match answered("record results", self.jobs.save_all(changes)).await {
-            Ok(saved) => saved.into_iter().map(Ok).collect(),
-            Err(error) => vec![Err(error); together.len()],
+            Ok(saved) => saved.into_iter().map(|saved| Some(Ok(saved))).collect(),
+            Err(error) if error.is_passing() => vec![Some(Err(error)); together.len()],
+            // What no store takes is one of them perhaps, and not the others.
+            Err(_) => vec![None; together.len()],
         };
         for ((finished, after), tried) in together.into_iter().zip(each) {
-            if let Ok(Saved::Applied(_)) = tried {
+            if let Some(Ok(Saved::Applied(_))) = tried {
                 self.was_settled(&finished.outcome, &after);
             } else {
                 self.surroundings.spawn(finished.settle_alone(*after, tried));
@@ -165,10 +167,14 @@ impl Finished {
         Ok(after)
     }
 
-    /// Goes on after a first try, until it is written or no longer ours to write.
-    async fn settle_alone(mut self, mut after: Job, mut tried: Result<Saved, StoreError>) {
+    /// Goes on after a first try, if there was one, until it is written or no longer ours to write.
+    async fn settle_alone(mut self, mut after: Job, tried: Option<Result<Saved, StoreError>>) {
         let processor = Arc::clone(&self.held.processor);
         let id = self.held.id;
+        let mut tried = match tried {
+            Some(tried) => tried,
+            None => answered("record a result", processor.jobs.save(&self.job, &after)).await,
+        };
         let (mut meant, mut unstorable) = (None, None::<String>);
         let mut pauses = Pauses::default();
         loop {

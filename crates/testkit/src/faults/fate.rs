@@ -54,6 +54,8 @@ pub enum Effect {
     Done,
     /// Nothing happens, and the caller is told so.
     Fails,
+    /// Nothing happens, and the caller is told that it never will: no store takes that.
+    Refused,
     /// It happens, and the caller is told that nobody knows.
     Unanswered,
     /// Only those documents of a batch are written whose bit is set, the first one's being the lowest, and from the 65th
