@@ -8,6 +8,7 @@
 //! - [`claiming`]: when to claim, and what
 //! - [`lanes`], [`turns`]: whose turn it is
 //! - [`limits`], [`balance`]: what its limits let through
+//! - [`line`]: those that wait for a slot
 //! - [`seat`]: a job that is stored as already claimed
 //! - [`run`]: one job, from its claim to its settling
 //! - [`said`]: what a handler says meanwhile
@@ -22,6 +23,7 @@ mod claiming;
 mod hands;
 mod lanes;
 mod limits;
+mod line;
 mod pace;
 mod recovery;
 mod run;
@@ -80,8 +82,6 @@ pub struct Processor {
     unsettled: Mutex<Unsettled>,
     /// There is room for more jobs.
     room: Notify,
-    /// A slot is free for a job that waits for it, or nothing new is begun any more.
-    turn: Notify,
     /// Nothing is in hand.
     empty: Notify,
     /// Jobs were queued again, or what the node may do changed.
@@ -126,7 +126,6 @@ impl Processor {
             hands: Mutex::new(Hands::new(holder, lanes)),
             unsettled: Mutex::default(),
             room: Notify::new(),
-            turn: Notify::new(),
             empty: Notify::new(),
             work_again: Notify::new(),
             slots: Notify::new(),
@@ -166,7 +165,7 @@ impl Processor {
             }
         }
         self.hands().stop();
-        self.turn.notify_waiters();
+        self.clear_line();
         if !self.surroundings.has(Flaw::StopsWithoutRelease) {
             self.give_back(grace).await;
             self.leave_limits().await;
@@ -186,10 +185,12 @@ impl Processor {
     }
 
     /// The node is to begin nothing new, or may again.
-    pub(crate) fn set_rests(&self, rests: bool) {
+    pub(crate) fn set_rests(self: &Arc<Self>, rests: bool) {
         let rests = rests && !self.surroundings.has(Flaw::ClaimsWhilePaused);
         self.hands().set_rests(rests);
-        self.turn.notify_waiters();
+        if rests {
+            self.clear_line();
+        }
         self.work_again.notify_one();
     }
 
@@ -214,7 +215,7 @@ impl Processor {
     }
 
     /// The lease is over: whatever runs is stopped at once, and nothing more is written about it.
-    pub(crate) fn abandon(&self) -> usize {
+    pub(crate) fn abandon(self: &Arc<Self>) -> usize {
         if self.surroundings.has(Flaw::HandlersOutliveLease) {
             return 0;
         }
@@ -223,7 +224,7 @@ impl Processor {
 
     /// Lets running jobs finish for as long as they may, and gives the rest back for others to run; unless the node is to
     /// work again by then.
-    pub(crate) async fn give_back(&self, grace: Duration) {
+    pub(crate) async fn give_back(self: &Arc<Self>, grace: Duration) {
         let _ = timeout(grace, self.all_ended()).await;
         {
             let mut hands = self.hands();
@@ -259,16 +260,23 @@ impl Processor {
         self.limits_wanted.notify_one();
     }
 
-    /// A slot is free, or a result is written: who waits for that looks again.
-    fn handler_ended(&self) {
-        self.turn.notify_one();
-        self.room.notify_one();
+    /// A slot is free. Whoever had it looks who is next.
+    fn handler_ended(&self, id: JobId, brake: &Arc<Brake>) {
+        let has_room = {
+            let mut hands = self.hands();
+            hands.ended(id, brake);
+            hands.has_room(self.capacity)
+        };
+        if has_room {
+            self.room.notify_one();
+        }
     }
 
     /// Says how many handlers are told so for the first time.
-    fn stop_all(&self, why: Stop) -> usize {
-        let hands = self.hands();
-        hands.running.values().filter(|held| held.is_stopped_by(why)).count()
+    fn stop_all(self: &Arc<Self>, why: Stop) -> usize {
+        let told = self.hands().running.values().filter(|held| held.is_stopped_by(why)).count();
+        self.clear_line();
+        told
     }
 
     fn hands(&self) -> MutexGuard<'_, Hands> {
@@ -286,14 +294,16 @@ struct InHand {
 impl Drop for InHand {
     fn drop(&mut self) {
         let processor = &self.processor;
-        let is_empty = {
+        let (is_empty, has_room) = {
             let mut hands = processor.hands();
             if let Some(gate) = hands.let_go(self.id, &self.brake) {
                 processor.leave(&mut hands, gate, &self.brake);
             }
-            hands.running.is_empty()
+            (hands.running.is_empty(), hands.has_room(processor.capacity))
         };
-        processor.handler_ended();
+        if has_room {
+            processor.room.notify_one();
+        }
         if is_empty {
             processor.empty.notify_waiters();
         }

@@ -203,7 +203,9 @@ impl<'a> Commit<'a> {
                     continue;
                 }
                 let stored = Some(Stored::of(&key, row, &mut self.memory.totals).map_err(&failed)?);
-                let sort_key = sorted_by.clone().map(|nth| row.get_ref(nth).map(from_column));
+                // Nobody compares it where nothing else was written.
+                let compared = if self.sheet.is_empty() { 0..0 } else { sorted_by.clone() };
+                let sort_key = compared.map(|nth| row.get_ref(nth).map(from_column));
                 let sort_key = sort_key.collect::<rusqlite::Result<_>>().map_err(&failed)?;
                 let document = RawDocument::of(key, version, row, sorted_by.end).map_err(&failed)?;
                 found.push(Found { sort_key, document, stored });

@@ -95,6 +95,10 @@ impl Sheet {
         self.place(key).and_then(|nth| self.lines.get(nth)).is_some_and(|line| line.is_changed)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// How many documents have changed.
     pub(crate) fn len(&self) -> usize {
         self.lines.len()

@@ -1,5 +1,6 @@
 //! When to claim, what, and from where.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,10 +8,10 @@ use rota_model::ids::ClaimToken;
 use rota_model::time::UnixMillis;
 use rota_store::StoreError;
 use rota_store::hints::{Changes, Hint, News};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::lanes::{Look, PAGE, Plan};
-use super::{InHand, Processor};
+use super::{LOOK_AGAIN, Processor};
 use crate::flaws::Flaw;
 use crate::patience::{STORE_PAUSE, answered};
 
@@ -88,10 +89,8 @@ impl Processor {
             hands.lanes.limits.lose(gate, 1);
         }
         drop(hands);
-        for (job, brake) in claimed.into_iter().zip(begun) {
-            let held = InHand { processor: Arc::clone(self), id: job.document.job_id, brake };
-            let job = Box::new(job);
-            self.surroundings.spawn(async move { held.run_to_end(job).await });
+        if !begun.is_empty() {
+            self.line_up(claimed.into_iter().zip(begun));
         }
         // Where there are more lanes than a claim asks, others are asked next; of our own sections, only when we help out.
         Ok(Some(short && (plan.is_whole || sections.is_some())))
@@ -178,13 +177,13 @@ impl Processor {
         match next {
             Next::Room => {
                 while !self.hands().has_room(self.capacity) {
-                    self.room.notified().await;
+                    self.hearing(self.room.notified(), changes).await;
                 }
                 // Slots that are freed together are filled together.
                 tokio::task::yield_now().await;
             }
             Next::Told => {
-                self.work_again.notified().await;
+                self.hearing(self.work_again.notified(), changes).await;
                 self.hands().lanes.tell();
             }
             Next::After(pause) => sleep(pause).await,
@@ -197,6 +196,14 @@ impl Processor {
             },
         }
         self.hands().quiet = false;
+    }
+
+    /// Until something else happens, and takes note meanwhile of what is told: nobody keeps it for those who do not listen.
+    async fn hearing(&self, until: impl Future<Output = ()>, changes: &mut Changes) {
+        let mut until = pin!(until);
+        while timeout(LOOK_AGAIN, &mut until).await.is_err() {
+            self.hear(changes);
+        }
     }
 
     /// Until a job that waits for its time is due, and not longer than said. Looks ahead only after a moment of quiet: who is

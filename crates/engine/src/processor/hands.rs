@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::brake::{Brake, Stop};
 use super::lanes::{Lanes, Plan};
 use super::limits::Gate;
+use super::line::{Line, Waiting};
 use super::pace::Pace;
 
 pub(super) struct Hands {
@@ -42,6 +43,8 @@ pub(super) struct Hands {
     /// Whether nothing waits to be claimed, as far as is known.
     pub(super) quiet: bool,
     pub(super) lanes: Lanes,
+    /// Those that wait for a slot.
+    pub(super) line: Line,
 }
 
 pub(super) struct Held {
@@ -77,8 +80,6 @@ enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     Now,
-    /// When a slot is free.
-    Later,
     /// Nothing new is begun: it is for others.
     Never,
 }
@@ -86,7 +87,7 @@ pub(super) enum Turn {
 /// Every so many claims is about all sections.
 const ALL_EVERY: u32 = 8;
 /// How many jobs are in hand for each slot at most, whether they wait for it, or only for their result to be written.
-const IN_HAND: usize = 8;
+const IN_HAND: usize = 32;
 
 /// A claim that is under way.
 #[derive(Clone, Copy)]
@@ -122,7 +123,13 @@ impl Hands {
             claims: 0,
             quiet: false,
             lanes,
+            line: Line::default(),
         }
+    }
+
+    /// Slots in which no handler runs.
+    pub(super) fn unused(&self, capacity: usize) -> usize {
+        capacity.saturating_sub(self.active)
     }
 
     /// Slots that nobody has in view.
@@ -187,18 +194,18 @@ impl Hands {
         self.pace.ended += usize::from(from == Stage::Runs && to == Stage::Ended);
     }
 
-    /// Takes a slot for a job, if one is free.
-    pub(super) fn begin(&mut self, id: JobId, brake: &Arc<Brake>, capacity: usize) -> Turn {
-        let Some(stage) = self.held(id, brake).map(|held| held.stage) else { return Turn::Never };
-        match stage {
-            Stage::Waits if self.rests => Turn::Never,
-            Stage::Waits if self.active >= capacity => Turn::Later,
-            Stage::Waits => {
-                self.move_on(id, brake, Stage::Runs);
-                Turn::Now
-            }
-            Stage::Runs | Stage::Ended => Turn::Now,
+    /// Who is next in the line, with a slot for it; none where nobody waits, or no slot is free.
+    pub(super) fn next_in_line(&mut self, capacity: usize) -> Option<(Waiting, Turn)> {
+        if self.active >= capacity {
+            return None;
         }
+        let waiting = self.line.pop()?;
+        let id = waiting.job.document.job_id;
+        let may = !self.rests && self.held(id, &waiting.brake).is_some();
+        if may {
+            self.move_on(id, &waiting.brake, Stage::Runs);
+        }
+        Some((waiting, if may { Turn::Now } else { Turn::Never }))
     }
 
     /// The handler of a job has ended: another may run, while what came of it is written.
@@ -225,8 +232,9 @@ impl Hands {
         self.rests = true;
     }
 
+    /// Whether it is worth claiming: not before half of what may be in hand is used up, unless nobody waits.
     pub(super) fn has_room(&self, capacity: usize) -> bool {
-        self.room(capacity) > 0
+        self.room(capacity) >= self.waiting.max(1)
     }
 
     /// Keeps all room for a claim. None if there is none, or nothing new is begun.
@@ -303,7 +311,8 @@ impl Hands {
 
     pub(super) fn expect(&mut self, job: &Job, now: UnixMillis) {
         self.quiet &= job.run_at > now;
-        self.lanes.expect(job);
+        // Who begins with nothing does not forget anything either: it looks when it may work again.
+        if self.rests { self.lanes.tell() } else { self.lanes.expect(job) }
     }
 
     /// Whether we run it, or are just claiming it.
@@ -346,19 +355,31 @@ mod tests {
         Versioned { key: rota_store::jobs::key(&document), document, version: Version(number) }
     }
 
-    /// One claim that brings all it may, and takes this long.
-    async fn claim(hands: &mut Hands, next: &mut u64, took: Duration) -> Vec<(JobId, Arc<Brake>)> {
+    fn line_up(hands: &mut Hands, job: Versioned<Job>, brake: &Arc<Brake>) {
+        let (job, brake) = (Box::new(job), Arc::clone(brake));
+        hands.line.push(Waiting { job, brake, since: Instant::now() });
+    }
+
+    /// One claim that brings all it may, and takes this long. Says how many it brought.
+    async fn claim(hands: &mut Hands, next: &mut u64, took: Duration) -> usize {
         let claiming = hands.begin_claim(ClaimToken::rising(NOW, &[0; 10]), SLOTS).unwrap();
         advance(took).await;
         let jobs: Vec<_> = (0..claiming.room as u64).map(|nth| claimed(*next + nth)).collect();
         *next += jobs.len() as u64;
         let brakes = hands.end_claim(claiming, None, Some(&jobs));
-        jobs.iter().map(|job| job.document.job_id).zip(brakes).collect()
+        jobs.into_iter().zip(&brakes).for_each(|(job, brake)| line_up(hands, job, brake));
+        brakes.len()
     }
 
-    fn run_and_end(hands: &mut Hands, jobs: Vec<(JobId, Arc<Brake>)>) {
-        for (id, brake) in jobs {
-            assert!(hands.begin(id, &brake, SLOTS) == Turn::Now);
+    fn begin(hands: &mut Hands) -> (JobId, Arc<Brake>) {
+        let (waiting, turn) = hands.next_in_line(SLOTS).unwrap();
+        assert!(turn == Turn::Now);
+        (waiting.job.document.job_id, waiting.brake)
+    }
+
+    fn run_and_end(hands: &mut Hands, jobs: usize) {
+        for _ in 0..jobs {
+            let (id, brake) = begin(hands);
             hands.let_go(id, &brake);
         }
     }
@@ -370,18 +391,34 @@ mod tests {
         let mut most = 0;
         for _ in 0..10 {
             let jobs = claim(&mut hands, &mut next, took).await;
-            most = most.max(jobs.len());
+            most = most.max(jobs);
             run_and_end(&mut hands, jobs);
         }
         assert!(most > 2 * SLOTS, "{most} at once");
         assert!(most <= IN_HAND * SLOTS, "{most} at once");
         let jobs = claim(&mut hands, &mut next, took).await;
-        let turns: Vec<_> = jobs.iter().map(|(id, brake)| hands.begin(*id, brake, SLOTS)).collect();
-        assert!(turns.iter().filter(|turn| **turn == Turn::Now).count() == SLOTS && jobs.len() > SLOTS);
-        assert!(turns[SLOTS..].iter().all(|turn| *turn == Turn::Later));
+        let running: Vec<_> = (0..SLOTS).map(|_| begin(&mut hands)).collect();
+        assert!(jobs > SLOTS && hands.next_in_line(SLOTS).is_none(), "all slots are taken");
+        hands.ended(running[0].0, &running[0].1);
         hands.set_rests(true);
-        assert!(hands.begin(jobs[SLOTS].0, &jobs[SLOTS].1, SLOTS) == Turn::Never, "for others to run");
-        assert_eq!(hands.busy_with(), jobs.len());
+        let (_, turn) = hands.next_in_line(SLOTS).unwrap();
+        assert!(turn == Turn::Never, "for others to run");
+        assert_eq!(hands.busy_with(), jobs);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn as_long_as_enough_waits_nobody_claims_for_a_few() {
+        let (mut hands, mut next) = (hands(), 0);
+        for _ in 0..10 {
+            let jobs = claim(&mut hands, &mut next, Duration::from_millis(2)).await;
+            run_and_end(&mut hands, jobs);
+        }
+        let jobs = claim(&mut hands, &mut next, Duration::from_millis(2)).await;
+        assert!(!hands.has_room(SLOTS), "{jobs} have come just now");
+        run_and_end(&mut hands, 1);
+        assert!(hands.room(SLOTS) > 0 && !hands.has_room(SLOTS), "one of {jobs} is done");
+        run_and_end(&mut hands, jobs - 2);
+        assert!(hands.has_room(SLOTS), "one of {jobs} is left");
     }
 
     #[tokio::test(start_paused = true)]
@@ -389,10 +426,9 @@ mod tests {
         let (mut hands, mut next) = (hands(), 0);
         for _ in 0..10 {
             let jobs = claim(&mut hands, &mut next, Duration::from_millis(2)).await;
-            assert!(jobs.len() <= SLOTS + 1, "{} at once", jobs.len());
+            assert!(jobs <= SLOTS + 1, "{jobs} at once");
             advance(Duration::from_millis(500)).await;
-            let runs: Vec<_> = jobs.into_iter().take(SLOTS).collect();
-            run_and_end(&mut hands, runs);
+            run_and_end(&mut hands, jobs.min(SLOTS));
         }
     }
 
@@ -401,12 +437,14 @@ mod tests {
         let (mut hands, job) = (hands(), claimed(1));
         let id = job.document.job_id;
         let first = hands.take(&job.document, 1, Stage::Waits, None);
-        assert!(hands.begin(id, &first, SLOTS) == Turn::Now);
+        line_up(&mut hands, job.clone(), &first);
         let second = hands.take(&job.document, 2, Stage::Waits, None);
+        line_up(&mut hands, job, &second);
         assert_eq!(first.why(), Some(Stop::LeaseOver));
-        assert!(hands.begin(id, &first, SLOTS) == Turn::Never, "it is in other hands");
+        let (_, turn) = hands.next_in_line(SLOTS).unwrap();
+        assert!(turn == Turn::Never, "it is in other hands");
         hands.let_go(id, &first);
-        assert!(hands.begin(id, &second, SLOTS) == Turn::Now);
+        assert!(Arc::ptr_eq(&begin(&mut hands).1, &second));
         assert_eq!((hands.active(), hands.waiting, hands.running.len()), (1, 0, 1));
         hands.let_go(id, &second);
         assert_eq!((hands.active(), hands.waiting, hands.running.len()), (0, 0, 0));

@@ -34,6 +34,9 @@ pub(super) use plan::Plan;
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 const LOOK_SHARE: u32 = 10;
 
+/// How many lanes are known by what is submitted; whoever comes beyond that is found by looking.
+const MOST_EXPECTED: usize = 10_000;
+
 /// How long nothing is tried while limits hold something up, if nobody tells of anything: who waits says so now and then.
 const HELD_UP_REST: Duration = Duration::from_millis(150);
 
@@ -105,6 +108,9 @@ impl Lanes {
     pub(super) fn expect(&mut self, job: &Job) {
         self.expected += 1;
         let expected = self.expected;
+        if self.known.len() >= MOST_EXPECTED && !self.known.contains_key(&job.lane) {
+            return self.tell();
+        }
         let Some(lane) = self.learn(&job.lane, job.run_at) else { return };
         lane.expected = expected;
         self.next_due = self.next_due.into_iter().chain([job.run_at]).min();

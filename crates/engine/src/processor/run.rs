@@ -19,19 +19,15 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::brake::{Brake, Stop};
-use super::hands::Turn;
 use super::said::Said;
 use super::settle::{Finished, settle};
 use super::{InHand, Processor, STOP_GRACE};
-use crate::flaws::Flaw;
 use crate::handler::{Context, HandlerError, Reports};
 use crate::meter::Latency;
 use crate::patience::answered;
 
 /// Most jobs are over by then; the others are looked after until they end.
 const FOLLOW_AFTER: Duration = Duration::from_millis(100);
-/// How long a job that was claimed ahead waits for a slot at most.
-const WAIT_FOR_SLOT: Duration = Duration::from_millis(200);
 /// How often what a handler says of its progress is written at most.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
@@ -83,68 +79,27 @@ impl Outcome {
 }
 
 impl InHand {
-    /// Runs the job when its turn has come, writes down what came of it, and lets go of it.
-    pub(super) async fn run_to_end(self, job: Box<Versioned<Job>>) {
-        let processor = &*self.processor;
+    /// Runs the job if it may begin, writes down what came of it, and lets go of it.
+    pub(super) async fn run_to_end(self, job: Box<Versioned<Job>>, may_begin: Result<(), Stop>) {
+        let processor = &self.processor;
         let epoch = job.document.epoch;
         let job = Mutex::new(job);
-        let outcome = match self.turn().await {
+        let outcome = match may_begin {
             Ok(()) => processor.run_handler(&job, &self.brake).await,
             Err(why) => Outcome::Stopped(why),
         };
-        processor.hands().ended(self.id, &self.brake);
-        processor.handler_ended();
+        processor.handler_ended(self.id, &self.brake);
         if let Outcome::Stopped(why @ (Stop::NotOurs | Stop::LeaseOver)) = outcome {
             processor.tell_of_stop(&job.into_inner().document, why);
         } else {
             let chance = processor.surroundings.chance();
-            settle(Finished { job: job.into_inner(), epoch, outcome, chance, held: self }).await;
-        }
-    }
-
-    /// Waits for a slot. Who does not get one soon gives the job back: slots were expected to be free sooner, and other
-    /// nodes may have some.
-    async fn turn(&self) -> Result<(), Stop> {
-        let turn = match self.begin() {
-            Turn::Later => tokio::select! {
-                biased;
-                () = self.brake.told.cancelled() => Turn::Never,
-                turn = self.slot() => turn,
-                () = sleep(WAIT_FOR_SLOT) => Turn::Never,
-            },
-            turn => turn,
-        };
-        let processor = &self.processor;
-        match (self.brake.why(), turn) {
-            (Some(why), _) => Err(why),
-            (None, Turn::Now) if processor.lease.is_good() => Ok(()),
-            (None, Turn::Now) if processor.surroundings.has(Flaw::BeginsAfterLease) => Ok(()),
-            (None, Turn::Now) => Err(Stop::LeaseOver),
-            (None, Turn::Later | Turn::Never) => Err(Stop::Release),
-        }
-    }
-
-    fn begin(&self) -> Turn {
-        let processor = &self.processor;
-        let flawed = processor.surroundings.has(Flaw::BeginsWithoutSlot);
-        let capacity = if flawed { usize::MAX } else { processor.capacity };
-        processor.hands().begin(self.id, &self.brake, capacity)
-    }
-
-    async fn slot(&self) -> Turn {
-        loop {
-            let mut freed = pin!(self.processor.turn.notified());
-            freed.as_mut().enable();
-            match self.begin() {
-                Turn::Later => freed.await,
-                turn => return turn,
-            }
+            settle(Finished { job: job.into_inner(), epoch, outcome, chance, held: self });
         }
     }
 }
 
 impl Processor {
-    async fn run_handler(&self, job: &Mutex<Box<Versioned<Job>>>, brake: &Brake) -> Outcome {
+    async fn run_handler(self: &Arc<Self>, job: &Mutex<Box<Versioned<Job>>>, brake: &Brake) -> Outcome {
         if let Some(why) = brake.why() {
             return Outcome::Stopped(why);
         }
@@ -169,7 +124,12 @@ impl Processor {
         // Most handlers are done before anybody would have to be told of them; the others are worth a place of their own.
         let outcome = match futures::poll!(&mut run) {
             Poll::Ready(ended) => ended_by(ended),
-            Poll::Pending => Box::pin(self.attend(run, deadline, job, brake, &said)).await,
+            Poll::Pending => {
+                if self.is_somebody_next() {
+                    self.call_worker();
+                }
+                Box::pin(self.attend(run, deadline, job, brake, &said)).await
+            }
         };
         self.surroundings.meter().end(Latency::RunTime, began);
         said.close();

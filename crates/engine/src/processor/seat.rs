@@ -42,17 +42,20 @@ impl Processor {
         let (reply, answer) = oneshot::channel();
         let processor = Arc::clone(this);
         this.surroundings.spawn(async move {
-            let held = InHand { processor, id: job.job_id, brake: Arc::clone(&seat.brake) };
+            let brake = Arc::clone(&seat.brake);
+            let held = InHand { processor: Arc::clone(&processor), id: job.job_id, brake };
             match held.processor.create_claimed(&seat, job).await {
                 Ok(Created::New(job)) if held.processor.may_begin(&job.document, &seat) => {
                     let _ = reply.send(Ok(Created::New(job.clone())));
-                    held.run_to_end(Box::new(job)).await;
+                    held.run_to_end(Box::new(job), Ok(())).await;
                 }
                 other => {
                     drop(held);
                     let _ = reply.send(other);
                 }
             }
+            // Its slot is free for whoever came meanwhile.
+            processor.work().await;
         });
         answer.await.unwrap_or_else(|_| Err(StoreError::unknown("create a job", "the node ended meanwhile")))
     }

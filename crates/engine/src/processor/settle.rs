@@ -26,10 +26,12 @@ use crate::patience::{STORE_PAUSE, answered};
 
 /// One writes while others gather; only if that takes longer than this another begins.
 const SLOW: Duration = Duration::from_millis(50);
+/// How often whoever writes looks whether more are about to end, before it writes what there is.
+const LOOKS: usize = 32;
 /// How many write at the same time at most.
 const MAX_WRITERS: usize = 8;
 /// How many results are written at once.
-const TOGETHER: usize = 500;
+const TOGETHER: usize = 1_000;
 
 /// A job whose handler has ended, until that is written.
 pub(super) struct Finished {
@@ -90,6 +92,25 @@ impl Writer {
         let rest = unsettled.waiting.split_off(rest);
         Some(std::mem::replace(&mut unsettled.waiting, rest))
     }
+
+    async fn write(mut self) {
+        loop {
+            self.gather().await;
+            let Some(together) = self.take() else { return };
+            self.processor.settle_together(together).await;
+        }
+    }
+
+    /// Those that end together are written together: while workers go through the line, more are about to end.
+    async fn gather(&self) {
+        for _ in 0..LOOKS {
+            tokio::task::yield_now().await;
+            let has_enough = self.processor.unsettled().waiting.len() >= TOGETHER;
+            if has_enough || !self.processor.is_somebody_next() {
+                return;
+            }
+        }
+    }
 }
 
 impl Drop for Writer {
@@ -100,14 +121,11 @@ impl Drop for Writer {
     }
 }
 
-/// Writes down what came of a job, or leaves it to those who write already.
-pub(super) async fn settle(finished: Finished) {
-    let Some(mut writer) = Writer::bring(finished) else { return };
-    loop {
-        // Those that end together are written together.
-        tokio::task::yield_now().await;
-        let Some(together) = writer.take() else { return };
-        writer.processor.settle_together(together).await;
+/// Has it written down what came of a job, by those who write already or by somebody new.
+pub(super) fn settle(finished: Finished) {
+    if let Some(writer) = Writer::bring(finished) {
+        let surroundings = writer.processor.surroundings.clone();
+        surroundings.spawn(writer.write());
     }
 }
 
