@@ -15,6 +15,7 @@ use rota_model::ids::{JobId, NodeId};
 use rota_model::job::{JobStatus, NewJob, Scope, Unique};
 use rota_model::metadata::Metadata;
 use rota_model::unique_key::UniqueKey;
+use rota_store::StoreError;
 use rota_store::jobs::JobFilter;
 use rota_store::memory::MemoryStore;
 use rota_store::seam::Write;
@@ -193,6 +194,20 @@ async fn a_batch_is_answered_one_by_one_in_order() {
     assert_eq!(listed.len(), 3);
     for id in ids.into_iter().flatten() {
         assert_eq!(node.ended(id).await.status, JobStatus::Successful);
+    }
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_no_store_takes_is_refused_alone() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let huge = act(json!({"text": "x".repeat(rota_store::limits::MAX_BODY_BYTES)}));
+    let batch = vec![act(json!({})), huge, act(json!({}))];
+    let answers = node.desk.submit_all(&Domain::default(), batch).await;
+    assert!(matches!(&answers[1], Err(SubmitError::Store(StoreError::Refused { .. }))), "{answers:?}");
+    for answer in [&answers[0], &answers[2]] {
+        assert_eq!(node.ended(answer.as_ref().unwrap().job_id).await.status, JobStatus::Successful);
     }
     node.stop().await;
 }

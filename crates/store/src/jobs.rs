@@ -19,8 +19,9 @@ use crate::StoreError;
 use crate::collection::{Collection, JOBS};
 use crate::cursor::Cursor;
 use crate::hints::Changes;
+use crate::limits;
 use crate::query::{Filter, Order, Query};
-use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode};
+use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode, encode};
 use crate::seam::{Claim, Document, Fields, Key, Store, Version, Write};
 
 impl Kept for Job {
@@ -95,6 +96,11 @@ impl Jobs {
     /// Stores new jobs, each on its own, and says of each what [`Jobs::create_as`] would. On return they are durable.
     pub async fn create_all(&self, jobs: &[Job]) -> Result<Vec<Option<Version>>, StoreError> {
         self.jobs.create_all(jobs.iter().map(|job| (key(job), job))).await
+    }
+
+    /// Whether any store takes a new job.
+    pub fn check_new(job: &Job) -> Result<(), StoreError> {
+        limits::check_writes(&[Write::Create { key: key(job), body: encode(job)? }])
     }
 
     /// A job of this domain; another domain's job is not there.

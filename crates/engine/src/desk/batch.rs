@@ -6,6 +6,7 @@ use rota_model::domain::Domain;
 use rota_model::ids::JobId;
 use rota_model::job::{Job, NewJob};
 use rota_store::StoreError;
+use rota_store::jobs::Jobs;
 use tokio::task::yield_now;
 
 use super::{Checked, JobDesk, SubmitError, Submitted};
@@ -46,6 +47,10 @@ struct Placed {
 }
 
 type Answer = Result<Accepted, SubmitError>;
+
+fn unanswered() -> Answer {
+    Err(StoreError::unavailable("submit", "it was left out").into())
+}
 
 impl JobDesk {
     /// Takes many jobs, at most [`MAX_BATCH`]. On return those that are accepted are on disk.
@@ -90,7 +95,6 @@ impl JobDesk {
                 *place = Some(answer);
             }
         }
-        let unanswered = || Err(StoreError::unavailable("submit", "it was left out").into());
         answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()
     }
 
@@ -108,17 +112,34 @@ impl JobDesk {
             self.job(domain, submission, checked.known.as_deref(), checked.job_id, number)
         };
         let jobs: Vec<Job> = numbered.map(job).collect();
-        match self.create_all(jobs).await {
+        let created = match self.create_all(&jobs).await {
+            Err(StoreError::Refused { .. }) => self.create_all_but_refused(jobs).await,
+            created => created,
+        };
+        match created {
             Ok(answers) => places.into_iter().zip(answers).collect(),
             Err(error) => all_failed(error),
         }
     }
 
-    async fn create_all(&self, jobs: Vec<Job>) -> Result<Vec<Answer>, StoreError> {
+    /// No store takes one of them, and nothing is written: those that are at fault are told so, and the others are created.
+    async fn create_all_but_refused(&self, jobs: Vec<Job>) -> Result<Vec<Answer>, StoreError> {
+        let faults: Vec<_> = jobs.iter().map(|job| Jobs::check_new(job).err()).collect();
+        let faultless = jobs.into_iter().zip(&faults).filter(|(_, fault)| fault.is_none());
+        let faultless: Vec<Job> = faultless.map(|(job, _)| job).collect();
+        let mut created = self.create_all(&faultless).await?.into_iter();
+        let answer = |fault: Option<StoreError>| match fault {
+            Some(fault) => Err(fault.into()),
+            None => created.next().unwrap_or_else(unanswered),
+        };
+        Ok(faults.into_iter().map(answer).collect())
+    }
+
+    async fn create_all(&self, jobs: &[Job]) -> Result<Vec<Answer>, StoreError> {
         let mut repeated = false;
         let created = persevere("create jobs", |maybe| {
             repeated |= maybe;
-            self.jobs.create_all(&jobs)
+            self.jobs.create_all(jobs)
         });
         let created = created.await?;
         let mut answers = Vec::with_capacity(created.len());
@@ -131,7 +152,7 @@ impl JobDesk {
                 self.submitted_before(job).await.map(|found| Accepted::of(&found))
             });
         }
-        self.processor.expect(&jobs);
+        self.processor.expect(jobs);
         Ok(answers)
     }
 
