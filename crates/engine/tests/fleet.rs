@@ -185,6 +185,36 @@ async fn a_drained_node_gives_back_what_it_does_not_finish() {
     two.stop().await;
 }
 
+/// A job that was begun with in time and had to be given back, by a drain or by a node that lost its lease, runs again.
+#[tokio::test(start_paused = true)]
+async fn what_was_begun_with_in_time_does_not_expire_when_it_is_given_back() {
+    let expiring = |stage: &Stage, steps: u32| NewJob {
+        expires_at: Some(stage.surroundings.now().plus(Duration::from_secs(2))),
+        ..act(json!({"steps": steps}))
+    };
+    let stage = Stage::new();
+    let one = stage.up("one").await;
+    let id = one.submit(expiring(&stage, 100)).await;
+    sleep(Duration::from_secs(1)).await;
+    let two = stage.up("two").await;
+    two.fleet.drain(one.id).await.unwrap();
+    let ended = two.ended(id).await;
+    assert_eq!((ended.status, ended.owner_node, ended.epoch), (JobStatus::Successful, Some(two.id), 2));
+    one.stop().await;
+    two.stop().await;
+
+    let pair = Pair::new();
+    let (alone, cut) = pair.up("alone").await;
+    let id = alone.submit(expiring(&pair.stage, 150)).await;
+    sleep(Duration::from_secs(1)).await;
+    cut.cut.store(true, Ordering::Relaxed);
+    sleep(Duration::from_secs(8)).await;
+    cut.cut.store(false, Ordering::Relaxed);
+    let ended = alone.ended(id).await;
+    assert_eq!((ended.status, ended.epoch, ended.lost), (JobStatus::Successful, 2, 0));
+    alone.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_may_not_be_told_is_not_told() {
     let stage = Stage::new();

@@ -216,6 +216,23 @@ async fn a_claim_whose_answer_was_lost_is_given_back() {
     assert_eq!(job.history.first().unwrap().event, JobEvent::Release);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_answer_was_lost_is_no_beginning() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let expires_at = Some(stage.surroundings.now().plus(Duration::from_secs(1)));
+    let id = submit(&node, NewJob { expires_at, ..wait(10) }).await;
+    let state = Nodes::new(Arc::clone(&stage.store)).get(NodeId::derived(&["one"])).await.unwrap().unwrap();
+    let me = Holder { node: state.document.id, incarnation: state.document.incarnation.unwrap() };
+    let token = ClaimToken::derived(&["lost"]);
+    let now = stage.surroundings.now();
+    assert_eq!(stage.jobs().claim_due(now, me, &[share("wait", 1)], None, token, 1).await.unwrap().len(), 1);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+
+    let (job, ..) = ended(node, id).await;
+    assert_eq!((job.status, job.attempt, job.lost), (JobStatus::Error, 1, 0));
+}
+
 /// A payload that JSON Schema takes for an integer is one.
 #[tokio::test(start_paused = true)]
 async fn a_whole_number_may_be_spelled_as_a_float() {

@@ -112,6 +112,38 @@ fn check_step(before: &Job, after: &Job, act: &Act) -> Result<(), TestCaseError>
     Ok(())
 }
 
+/// It expires until an attempt was begun: a claim that was given back is none.
+#[test]
+fn a_job_expires_until_it_has_begun() {
+    let (soon, late) = (UnixMillis(5_000), UnixMillis(6_000));
+    let node = NodeId::derived(&["a node"]);
+    let after = |acts: &[Act]| {
+        let mut job = Job { expires_at: Some(soon), ..new_job() };
+        acts.iter().for_each(|act| try_it(&mut job, act, UnixMillis(2_000)).unwrap());
+        job
+    };
+    let release = Act::Release { back: 0 };
+    for acts in
+        [vec![], vec![Act::Claim], vec![Act::Claim, release.clone()], vec![Act::Claim, release, Act::Claim]]
+    {
+        let job = after(&acts);
+        assert!(!job.is_expired(UnixMillis(4_999)) && job.is_expired(late), "{acts:?}");
+    }
+    for last in [Act::Lose { back: 0 }, Act::Fail { back: 0, again: true }] {
+        let mut job = after(&[Act::Claim, last.clone()]);
+        assert!(!job.is_expired(late), "{last:?}");
+        try_it(&mut job, &Act::Claim, UnixMillis(3_000)).unwrap();
+        assert!(!job.is_expired(late), "{last:?}, and claimed again");
+    }
+    let mut stopped = after(&[Act::Claim]);
+    stopped.interrupt(1, UnixMillis(3_000), node).unwrap();
+    assert_eq!((stopped.status, stopped.is_expired(late)), (JobStatus::Queued, false));
+    assert_eq!((stopped.attempt, stopped.lost), (1, 0), "it costs nothing");
+    let mut late_answer = after(&[Act::Claim, Act::Release { back: 0 }, Act::Claim]);
+    assert!(late_answer.interrupt(1, late, node).is_err());
+    assert!(late_answer.is_expired(late), "who comes late changes nothing");
+}
+
 #[test]
 fn a_job_that_keeps_killing_its_nodes_is_given_up() {
     let mut job = new_job();

@@ -201,11 +201,12 @@ impl Jobs {
         self.decode_all(claimed.await?, now).await
     }
 
-    /// Jobs that wait and should have begun by now, the earliest first.
+    /// Jobs that wait and should have begun by now, the earliest first: [`Job::is_expired`], asked of the store.
     pub async fn expired(&self, now: UnixMillis, limit: usize) -> Result<Vec<Versioned<Job>>, StoreError> {
         let query = Query::new(&JOBS, EXPIRING_FIRST)
             .filter(Filter::Is("status", json!(JobStatus::Queued)))
-            .filter(Filter::Is("epoch", json!(0)))
+            .filter(Filter::Is("attempt", json!(1)))
+            .filter(Filter::Is("lost", json!(0)))
             .filter(Filter::AtMost("expiresAt", now.0))
             .limit(limit);
         let page = self.jobs.store().find(query).await?;

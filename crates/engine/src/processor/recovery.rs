@@ -5,6 +5,7 @@
 //! before. What others hold who live is counted, and not read.
 
 use std::collections::BTreeSet;
+use std::sync::{MutexGuard, PoisonError};
 
 use rota_model::ids::{Incarnation, JobId};
 use rota_model::job::Job;
@@ -21,6 +22,10 @@ use crate::flaws::Flaw;
 
 /// How many jobs are queued again in one write.
 const SLICE: usize = 500;
+
+/// Jobs, under their epochs, whose handlers were stopped with the lease, and which may name us for a while yet: when they are
+/// given back, they have begun.
+pub(super) type Interrupted = BTreeSet<(JobId, u64)>;
 
 impl Processor {
     /// Queues again what dead nodes held, and what names us although we do not have it in hand; stops what we have in hand
@@ -99,16 +104,28 @@ impl Processor {
         seen: &mut BTreeSet<(JobId, u64)>,
     ) -> Result<usize, StoreError> {
         let forgets = self.surroundings.has(Flaw::LostClaimForgotten);
-        self.queue_again(Some(&ours.to_string()), |job| {
+        let interrupted = self.interrupted().clone();
+        let mut found = Interrupted::new();
+        let ours = ours.to_string();
+        let given_back = self.queue_again(Some(&ours), |job| {
+            let held = (job.document.job_id, job.document.epoch);
             if self.hands().has(&job.document) || forgets {
-                seen.insert((job.document.job_id, job.document.epoch));
+                seen.insert(held);
                 return None;
             }
+            let (now, node) = (self.surroundings.now(), self.node());
             let mut after = job.document.clone();
-            let released = after.release(after.epoch, self.surroundings.now(), self.node());
+            let released = if interrupted.contains(&held) {
+                found.insert(held);
+                after.interrupt(held.1, now, node)
+            } else {
+                after.release(held.1, now, node)
+            };
             released.ok().map(|()| after)
-        })
-        .await
+        });
+        let given_back = given_back.await?;
+        self.interrupted().retain(|held| found.contains(held) || !interrupted.contains(held));
+        Ok(given_back)
     }
 
     /// Goes through what somebody holds, and writes what `change` makes of it. Overtaken means that its holder, or another
@@ -163,6 +180,17 @@ impl Processor {
             }
         }
         Ok(())
+    }
+
+    /// A handler was stopped, and nothing is written about that.
+    pub(super) fn note_interrupted(&self, id: JobId, epoch: u64, why: Stop) {
+        if why == Stop::LeaseOver {
+            self.interrupted().insert((id, epoch));
+        }
+    }
+
+    pub(super) fn interrupted(&self) -> MutexGuard<'_, Interrupted> {
+        self.interrupted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn incarnation(&self) -> Incarnation {

@@ -183,8 +183,13 @@ impl Job {
 
     /// Whether its time to begin is over. Whoever has begun once, and is tried again, does not expire.
     pub fn is_expired(&self, now: UnixMillis) -> bool {
-        let just_claimed = u64::from(self.status == JobStatus::Started);
-        self.epoch <= just_claimed && self.expires_at.is_some_and(|at| at <= now)
+        !self.has_begun() && self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether an attempt at it was begun before. A claim is no beginning: what was claimed may be given back without a run.
+    /// Of what a dead node held nobody knows, so it counts as begun.
+    pub fn has_begun(&self) -> bool {
+        self.attempt > 1 || self.lost > 0
     }
 
     /// The node that claimed it under this epoch finds that it came too late.
@@ -227,12 +232,20 @@ impl Job {
         Ok(())
     }
 
-    /// The node that held the job under this epoch gives it back: it stops, and somebody else may run it at once.
+    /// The node that held the job under this epoch gives it back without having begun, and somebody else may run it at once.
     pub fn release(&mut self, epoch: u64, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
         self.must_hold(epoch)?;
         self.step(JobEvent::Release, now, by)?;
         self.remember(JobEvent::Release, now, Map::new());
         self.let_go(self.run_at);
+        Ok(())
+    }
+
+    /// The node that held the job under this epoch stopped its handler, and gives it back. It was begun with in time, and
+    /// does not expire any more.
+    pub fn interrupt(&mut self, epoch: u64, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
+        self.release(epoch, now, by)?;
+        self.expires_at = None;
         Ok(())
     }
 

@@ -73,7 +73,7 @@ pub fn why(job: &Job, nodes: &[NodeState], known: &Circumstances, now: UnixMilli
     let waits = reason != WaitingReason::NotWaiting;
     let by_time = matches!(reason, WaitingReason::Time | WaitingReason::BetweenAttempts);
     // Whoever has begun once does not expire.
-    let expires = waits && job.epoch == 0;
+    let expires = waits && !job.has_begun();
     Waiting {
         reason,
         detail,

@@ -120,7 +120,10 @@ async fn what_expired_comes_with_the_earliest_first() {
         expiring("first", 10, JobStatus::Queued),
         expiring("begun", 10, JobStatus::Started),
         expiring("ended", 10, JobStatus::Failed),
-        expiring("second", 20, JobStatus::Queued),
+        // It was claimed and given back, without a beginning.
+        Job { epoch: 3, ..expiring("second", 20, JobStatus::Queued) },
+        Job { epoch: 1, attempt: 2, ..expiring("failed once", 10, JobStatus::Queued) },
+        Job { epoch: 1, lost: 1, ..expiring("lost once", 10, JobStatus::Queued) },
     ];
     jobs.create_all(&all).await.unwrap();
     let (key, body) = unreadable("QUEUED");
