@@ -121,7 +121,7 @@ impl Maintenance {
     }
 
     /// The time, but never later than it would be had nobody set the clock since the node started: an id that was taken
-    /// a minute ago is not free because a clock was put forward.
+    /// a minute ago is not free because a clock was put forward, and no job has expired, and no key served its time.
     fn steady_now(&self) -> UnixMillis {
         let (wall, elapsed) = self.began;
         self.surroundings.now().min(wall.plus(self.surroundings.elapsed().saturating_sub(elapsed)))
@@ -157,7 +157,7 @@ impl Maintenance {
     /// Jobs that waited longer than they may end as ERROR.
     async fn end_expired(&self) -> Result<(), StoreError> {
         let now = self.surroundings.now();
-        let expired = self.jobs.expired(now, SLICE).await?;
+        let expired = self.jobs.expired(self.steady_now(), SLICE).await?;
         let end = |job: Versioned<rota_model::job::Job>| {
             let mut after = job.document.clone();
             after.expire(now, self.node).ok().map(|()| (job, after))
@@ -176,7 +176,7 @@ impl Maintenance {
 
     /// One slice of the keys that were not written to for long.
     async fn clear_keys(&mut self) -> Result<(), StoreError> {
-        let now = self.surroundings.now();
+        let now = self.steady_now();
         let before =
             UnixMillis(now.0.saturating_sub(i64::try_from(KEY_REST.as_millis()).unwrap_or(i64::MAX)));
         for _ in 0..MAX_SLICES {
@@ -210,6 +210,6 @@ impl Maintenance {
             return Ok(now.saturating_sub(seen.1) < KEY_REST);
         };
         let under_way = requeue.is_some_and(|epoch| job.document.epoch < epoch);
-        Ok(under_way || job.document.is_in_scope(self.surroundings.now()))
+        Ok(under_way || job.document.is_in_scope(self.steady_now()))
     }
 }

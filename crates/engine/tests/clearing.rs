@@ -24,6 +24,7 @@ use rota_store::logs::{LogFilter, Logs};
 use rota_store::metrics::Metrics;
 use rota_store::nodes::Nodes;
 use rota_store::repository::Created;
+use rota_store::unique_keys::UniqueKeys;
 use rota_testkit::surroundings::BEGINNING;
 use serde_json::json;
 use stage::{Stage, act};
@@ -67,6 +68,30 @@ async fn an_id_stays_taken_for_an_hour_whatever_the_clock_is_set_to() {
     assert!(matches!(submit().await, Err(SubmitError::Deleted(gone)) if gone == id));
     sleep(HOUR).await;
     assert!(matches!(submit().await, Ok(Submitted::New(_))), "by now nothing of it can be under way");
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_expires_because_a_clock_was_put_forward() {
+    let clock = Arc::new(Set { began: Instant::now(), ahead_ms: AtomicU64::new(0) });
+    let mut stage = Stage::new();
+    stage.surroundings = Surroundings::new(Arc::<Set>::clone(&clock), [7; 32]);
+    let node = stage.up("one").await;
+    let expires_at = Some(stage.surroundings.now().plus(HOUR));
+    let id = node.submit(NewJob { expires_at, ..NewJob::new("a job", "elsewhere", json!({})) }).await;
+    let unique = json!({"key": "daily", "while": "unfinished", "forMs": 6 * 3_600_000});
+    let daily = NewJob { unique: serde_json::from_value(unique).unwrap(), ..act(json!({})) };
+    let of_key = node.submit(daily).await;
+    node.ended(of_key).await;
+    let keys = UniqueKeys::new(Arc::clone(&stage.store));
+    clock.ahead_ms.store(u64::try_from((24 * HOUR).as_millis()).unwrap(), Ordering::Relaxed);
+    sleep(Duration::from_secs(180)).await;
+    assert_eq!(stage.job(id).await.document.status, JobStatus::Queued);
+    sleep(2 * HOUR).await;
+    assert_eq!(stage.job(id).await.document.status, JobStatus::Error, "by now its time is over");
+    assert!(keys.get(&Domain::default(), "daily").await.unwrap().is_some());
+    sleep(6 * HOUR).await;
+    assert!(keys.get(&Domain::default(), "daily").await.unwrap().is_none());
     node.stop().await;
 }
 
