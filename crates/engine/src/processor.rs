@@ -59,7 +59,7 @@ use claiming::Next;
 use hands::Hands;
 use lanes::Lanes;
 use limits::Gate;
-use recovery::Interrupted;
+use recovery::Own;
 use settle::Unsettled;
 
 /// A hint may be lost: an idle processor looks again after this.
@@ -79,7 +79,7 @@ pub struct Processor {
     capacity: usize,
     hands: Mutex<Hands>,
     unsettled: Mutex<Unsettled>,
-    interrupted: Mutex<Interrupted>,
+    own: Mutex<Own>,
     /// There is room for more jobs.
     room: Notify,
     /// A slot is free for a job that waits for it, or nothing new is begun any more.
@@ -127,7 +127,7 @@ impl Processor {
             capacity,
             hands: Mutex::new(Hands::new(holder, lanes)),
             unsettled: Mutex::default(),
-            interrupted: Mutex::default(),
+            own: Mutex::default(),
             room: Notify::new(),
             turn: Notify::new(),
             empty: Notify::new(),
@@ -213,7 +213,7 @@ impl Processor {
             hands.lanes.limits.begin_life();
         }
         drop(hands);
-        self.interrupted().clear();
+        *self.own() = Own::default();
         self.work_again.notify_one();
     }
 

@@ -66,11 +66,26 @@ pub struct Unreadable {
 }
 
 /// A page of jobs that somebody holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Held {
     pub jobs: Vec<Versioned<Job>>,
     pub unreadable: Vec<Unreadable>,
     pub next: Option<Cursor>,
+}
+
+impl Held {
+    fn of(documents: Vec<Document>, next: Option<Cursor>) -> Self {
+        let mut held = Self { next, ..Self::default() };
+        for document in documents {
+            let (key, version) = (document.key.clone(), document.version);
+            let holder = document.body.get("ownerNode").and_then(|node| node.as_str()?.parse().ok());
+            match decode(document) {
+                Ok(job) => held.jobs.push(job),
+                Err(error) => held.unreadable.push(Unreadable { key, version, holder, error }),
+            }
+        }
+        held
+    }
 }
 
 #[derive(Clone)]
@@ -262,16 +277,36 @@ impl Jobs {
         let by = holder.map_or(Filter::Absent("owner"), |holder| Filter::Is("owner", json!(holder)));
         let order = Order { fields: &["owner"], descending: false };
         let page = self.jobs.store().find(started(order).filter(by).limit(limit).after(after)).await?;
-        let mut held = Held { jobs: Vec::new(), unreadable: Vec::new(), next: page.next };
-        for document in page.documents {
-            let (key, version) = (document.key.clone(), document.version);
-            let holder = document.body.get("ownerNode").and_then(|node| node.as_str()?.parse().ok());
-            match decode(document) {
-                Ok(job) => held.jobs.push(job),
-                Err(error) => held.unreadable.push(Unreadable { key, version, holder, error }),
-            }
+        Ok(Held::of(page.documents, page.next))
+    }
+
+    /// What somebody holds, by name alone: whoever has seen a job at this version knows what it says.
+    pub async fn keys_held_by(
+        &self,
+        holder: &str,
+        limit: usize,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<(Key, Version)>, Option<Cursor>), StoreError> {
+        let order = Order { fields: &["owner"], descending: false };
+        let query = started(order).filter(Filter::Is("owner", json!(holder))).limit(limit).after(after);
+        let page = self.jobs.store().find(query.keys_only()).await?;
+        let keys = page.documents.into_iter().map(|document| (document.key, document.version));
+        Ok((keys.collect(), page.next))
+    }
+
+    /// Those of these jobs that somebody holds now.
+    pub async fn held_among(&self, holder: &str, keys: Vec<Key>) -> Result<Held, StoreError> {
+        if keys.is_empty() {
+            return Ok(Held::default());
         }
-        Ok(held)
+        let says = |document: &Document, field: &str, value: &str| {
+            document.body.get(field).and_then(Value::as_str) == Some(value)
+        };
+        let is_held = |document: &Document| {
+            says(document, "status", JobStatus::Started.as_str()) && says(document, "owner", holder)
+        };
+        let found = self.jobs.store().read(keys).await?;
+        Ok(Held::of(found.into_iter().flatten().filter(is_held).collect(), None))
     }
 
     /// The lanes in which jobs wait, in their order, each with the earliest instant at which one of them is due: some of
