@@ -213,7 +213,7 @@ impl Jobs {
             add_one: Some("epoch"),
             token: ("claimToken", token),
         });
-        self.decode_all(claimed.await?, now).await
+        Ok(self.decode_all(claimed.await?, now).await)
     }
 
     /// Jobs that wait and should have begun by now, the earliest first: [`Job::is_expired`], asked of the store.
@@ -225,24 +225,26 @@ impl Jobs {
             .filter(Filter::AtMost("expiresAt", now.0))
             .limit(limit);
         let page = self.jobs.store().find(query).await?;
-        self.decode_all(page.documents, now).await
+        Ok(self.decode_all(page.documents, now).await)
     }
 
-    /// Those that can be decoded; the others are set aside, so that they do not stand in the way for ever.
-    async fn decode_all(
-        &self,
-        documents: Vec<Document>,
-        now: UnixMillis,
-    ) -> Result<Vec<Versioned<Job>>, StoreError> {
+    /// Those that can be decoded; the others are set aside, so that they do not stand in the way for ever. Where that fails,
+    /// they are found again, and those that were claimed beside them are run all the same.
+    async fn decode_all(&self, documents: Vec<Document>, now: UnixMillis) -> Vec<Versioned<Job>> {
         let mut jobs = Vec::with_capacity(documents.len());
         for document in documents {
             let (key, version) = (document.key.clone(), document.version);
             match decode(document) {
                 Ok(job) => jobs.push(job),
-                Err(error) => self.set_aside(Unreadable { key, version, holder: None, error }, now).await?,
+                Err(error) => {
+                    let unreadable = Unreadable { key, version, holder: None, error };
+                    if let Err(error) = self.set_aside(unreadable, now).await {
+                        tracing::warn!(%error, "it cannot be set aside now");
+                    }
+                }
             }
         }
-        Ok(jobs)
+        jobs
     }
 
     /// A job that cannot be decoded, or not be written, never gets a fair run: it ends as ERROR, and the others go on. Who comes too late finds
