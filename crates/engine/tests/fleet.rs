@@ -2,6 +2,7 @@
 
 mod stage;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +11,9 @@ use rota_engine::fleet::FleetError;
 use rota_engine::node::NodeOptions;
 use rota_engine::observer::Topic;
 use rota_model::domain::Domain;
-use rota_model::job::{JobEvent, JobStatus, NewJob};
+use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
+use rota_model::job::submission::Place;
+use rota_model::job::{Holder, Job, JobEvent, JobStatus, NewJob};
 use rota_model::node::{NodeStatus, NodeWish};
 use rota_store::memory::MemoryStore;
 use rota_testkit::faults::{Call, Effect, Fate, FaultyStore, Lot, Truth};
@@ -122,6 +125,44 @@ async fn a_node_that_cannot_reach_the_store_stops_in_time_and_the_other_takes_ov
     two.stop().await;
 }
 
+/// What was lost together twice waits apart from then on.
+#[tokio::test(start_paused = true)]
+async fn jobs_that_are_lost_together_again_and_again_part() {
+    let stage = Stage::new();
+    let now = stage.surroundings.now();
+    let lost = |number: u64, lost: u32| {
+        let place = Place {
+            domain: Domain::default(),
+            job_id: JobId::derived(&[&number.to_string()]),
+            job_number: number,
+            sections: 64,
+            accepted_by: NodeId::derived(&["dead"]),
+        };
+        let holder =
+            Holder { node: NodeId::derived(&["dead"]), incarnation: Incarnation::derived(&["dead"]) };
+        let mut job = NewJob::new("a job", "elsewhere", json!({})).into_job(place, now);
+        job.claim(holder, ClaimToken::derived(&["dead"]), now).unwrap();
+        Job { lost, ..job }
+    };
+    let jobs: Vec<Job> = (0..10).map(|number| lost(number, if number < 5 { 1 } else { 5 })).collect();
+    stage.jobs().create_all(&jobs).await.unwrap();
+    let node = stage.up("one").await;
+    sleep(Duration::from_secs(2)).await;
+    let mut instants = BTreeSet::new();
+    for job in &jobs {
+        let after = stage.job(job.job_id).await.document;
+        assert_eq!((after.status, after.lost), (JobStatus::Queued, job.lost + 1));
+        if job.lost == 1 {
+            assert_eq!(after.run_at, job.run_at, "at once");
+        } else {
+            assert!(after.run_at > job.run_at, "{:?}", after.run_at);
+            instants.insert(after.run_at);
+        }
+    }
+    assert_eq!(instants.len(), 5, "{instants:?}");
+    node.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_short_absence_of_the_store_costs_nothing() {
     let pair = Pair::new();
@@ -221,7 +262,7 @@ async fn who_may_not_be_told_is_not_told() {
     let node = stage.up_with(NodeOptions { controllable: false, ..Stage::options("one") }).await;
     assert!(matches!(node.fleet.pause(node.id).await, Err(FleetError::Forbidden)));
     assert_eq!(stage.state(node.id).await.wanted, None);
-    let nobody = rota_model::ids::NodeId::derived(&["nobody"]);
+    let nobody = NodeId::derived(&["nobody"]);
     assert!(matches!(node.fleet.drain(nobody).await, Err(FleetError::Missing)));
     let (id, fleet) = (node.id, node.fleet.clone());
     let open = stage.up("two").await;

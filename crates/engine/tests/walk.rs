@@ -188,7 +188,7 @@ async fn a_handler_that_outlived_its_claim_is_refused() {
     let held = stage.jobs().get_any(id).await.unwrap().unwrap();
     assert_eq!((held.document.status, held.document.epoch), (JobStatus::Started, 1));
     let mut lost = held.document.clone();
-    lost.lose(1, stage.surroundings.now(), NodeId::derived(&["two"])).unwrap();
+    lost.lose(1, 0.0, stage.surroundings.now(), NodeId::derived(&["two"])).unwrap();
     // Nobody but the other node may take it meanwhile.
     lost.run_at = stage.surroundings.now().plus(Duration::from_secs(600));
     stage.jobs().save(&held, &lost).await.unwrap();

@@ -106,7 +106,7 @@ impl Processor {
                 let again = (after.attempt < after.attempts).then_some(now);
                 after.fail(epoch, "its node died", again, now, node)
             } else {
-                after.lose(epoch, now, node)
+                after.lose(epoch, self.surroundings.chance(), now, node)
             };
             changed.ok().map(|()| after)
         })

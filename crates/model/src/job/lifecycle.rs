@@ -14,6 +14,8 @@
 //!    └────────────────────── requeue ──────────────────┘
 //! ```
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -25,6 +27,10 @@ use crate::transition::{IllegalTransition, Table};
 
 /// A job that killed its node this often is given up.
 pub const MAX_LOST: u32 = 20;
+/// The first losses are made up for at once. From this one on a job waits for a while, each time longer, so that those that
+/// are claimed together with one that kills its nodes part from it.
+const PARTS_FROM: u32 = 3;
+const LONGEST_PARTING: Duration = Duration::from_secs(60);
 /// How much of its past a job keeps; the oldest goes first.
 pub const MAX_HISTORY: usize = 100;
 /// How large a result in its history may be, in bytes of JSON, once another has followed.
@@ -218,8 +224,9 @@ impl Job {
         Ok(())
     }
 
-    /// The node that held the job under this epoch is dead. Costs no attempt.
-    pub fn lose(&mut self, epoch: u64, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
+    /// The node that held the job under this epoch is dead. Costs no attempt. `chance`, from 0 to 1, parts those that are
+    /// lost together again and again.
+    pub fn lose(&mut self, epoch: u64, chance: f64, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
         self.must_hold(epoch)?;
         if self.lost + 1 >= MAX_LOST {
             self.lost += 1;
@@ -228,7 +235,9 @@ impl Job {
         self.step(JobEvent::Lose, now, by)?;
         self.remember(JobEvent::Lose, now, Map::new());
         self.lost += 1;
-        self.let_go(self.run_at);
+        let pause = parting(self.lost).mul_f64(chance.clamp(0.0, 1.0));
+        let again = if pause.is_zero() { self.run_at } else { self.run_at.max(now.plus(pause)) };
+        self.let_go(again);
         Ok(())
     }
 
@@ -323,6 +332,12 @@ impl Job {
         let (epoch, node) = (self.epoch, self.owner_node);
         self.history.push(HistoryEntry { at, event, epoch, node, result, extra: Extra::new() });
     }
+}
+
+/// Within which span a job is queued again after so many losses.
+fn parting(lost: u32) -> Duration {
+    let doubled = lost.checked_sub(PARTS_FROM).map(|times| Duration::from_secs(1 << times.min(10)));
+    doubled.unwrap_or_default().min(LONGEST_PARTING)
 }
 
 fn reason(kind: &str, why: &str) -> Map<String, Value> {

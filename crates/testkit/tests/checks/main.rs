@@ -328,7 +328,7 @@ fn what_limits_let_through_is_no_fault() {
         tale.crashes(ONE);
         condemn_after(tale, &[true; 7]);
         let now = tale.wall();
-        tale.job(TWO, mine, |job| job.lose(1, now, node(TWO)).unwrap());
+        tale.job(TWO, mine, |job| job.lose(1, 0.0, now, node(TWO)).unwrap());
         tale.runs(TWO, mine);
     });
     assert_eq!(none, BTreeSet::new());
@@ -344,7 +344,7 @@ fn a_death_that_is_noticed_in_time_is_no_fault() {
         tale.crashes(ONE);
         condemn_after(tale, &[true; 7]);
         let now = tale.wall();
-        tale.job(TWO, job, |job| job.lose(1, now, node(TWO)).unwrap());
+        tale.job(TWO, job, |job| job.lose(1, 0.0, now, node(TWO)).unwrap());
         tale.runs(TWO, job);
     });
     assert_eq!(none, BTreeSet::new());
