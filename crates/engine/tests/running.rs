@@ -2,6 +2,7 @@
 
 mod stage;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -39,6 +40,26 @@ async fn a_failure_is_tried_again_after_the_backoff_until_no_attempt_is_left() {
     let ended = node.ended(node.submit(recovers).await).await;
     assert_eq!((ended.status, ended.attempt, ended.epoch), (JobStatus::Successful, 3, 3));
     assert_eq!(ended.result.get("epoch"), Some(&json!(3)));
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_fail_together_do_not_all_come_back_together() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let backoff = Backoff { delay_ms: 60_000, factor: 2, max_delay_ms: 60_000, ..Backoff::default() };
+    let job = NewJob { attempts: Some(2), backoff: Some(backoff), ..act(json!({"failures": 1})) };
+    let answers = node.desk.submit_all(&Domain::default(), vec![job; 8]).await;
+    sleep(Duration::from_secs(5)).await;
+    let mut waits = BTreeSet::new();
+    for answer in answers {
+        let job = stage.job(answer.unwrap().job_id).await.document;
+        assert_eq!((job.status, job.attempt), (JobStatus::Queued, 2));
+        waits.insert(job.run_at.since(job.history[0].at));
+    }
+    let whole = Duration::from_secs(60);
+    assert!(waits.iter().all(|wait| (whole * 3 / 4..=whole).contains(wait)), "{waits:?}");
+    assert!(waits.len() > 4, "each has a wait of its own: {waits:?}");
     node.stop().await;
 }
 
