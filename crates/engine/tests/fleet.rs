@@ -2,7 +2,7 @@
 
 mod stage;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Fate for Switch {
     }
 }
 
-/// Two nodes that share a store, each with a switch.
+/// Nodes that share a store, each with a switch.
 struct Pair {
     stage: Stage,
     truth: Arc<Truth>,
@@ -51,6 +51,61 @@ impl Pair {
         let store = FaultyStore::new(&self.truth, Arc::clone(&switch) as Arc<dyn Fate>);
         (self.stage.up_on(Arc::new(store), Stage::options(name)).await, switch)
     }
+}
+
+/// Which of the nodes, in the order in which they joined, has which section.
+async fn owners(stage: &Stage, nodes: &[&stage::Running]) -> Vec<NodeId> {
+    let mut owners = BTreeMap::new();
+    for (rank, node) in nodes.iter().enumerate() {
+        let state = stage.state(node.id).await;
+        assert_eq!(usize::try_from(state.job_queue_section).unwrap(), rank);
+        for section in state.sections {
+            assert_eq!(owners.insert(section, node.id), None, "section {section} has one owner");
+        }
+    }
+    assert_eq!(owners.len(), 64, "each section has an owner");
+    owners.into_values().collect()
+}
+
+fn moved(before: &[NodeId], after: &[NodeId]) -> usize {
+    before.iter().zip(after).filter(|(before, after)| before != after).count()
+}
+
+/// Who joins stands last; who goes, however it does, moves those up who stood behind it, and nobody else. That is as few
+/// sections as the rule of ranks allows: those whose number leaves another remainder.
+#[tokio::test(start_paused = true)]
+async fn who_joins_leaves_or_dies_moves_only_what_the_ranks_ask_for() {
+    let pair = Pair::new();
+    let stage = &pair.stage;
+    let settle = || sleep(Duration::from_secs(20));
+    let rule = |before: &[usize], after: &[usize]| {
+        (0..64).filter(|section| before[section % before.len()] != after[section % after.len()]).count()
+    };
+    let ((one, _), (two, cut_two)) = (pair.up("one").await, pair.up("two").await);
+    settle().await;
+    let of_two = owners(stage, &[&one, &two]).await;
+    let (three, _) = pair.up("three").await;
+    settle().await;
+    let of_three = owners(stage, &[&one, &two, &three]).await;
+    assert_eq!(moved(&of_two, &of_three), rule(&[1, 2], &[1, 2, 3]));
+    let (four, cut_four) = pair.up("four").await;
+    settle().await;
+    let of_four = owners(stage, &[&one, &two, &three, &four]).await;
+    assert_eq!(moved(&of_three, &of_four), rule(&[1, 2, 3], &[1, 2, 3, 4]));
+
+    cut_four.cut.store(true, Ordering::Relaxed);
+    four.die();
+    settle().await;
+    assert_eq!(owners(stage, &[&one, &two, &three]).await, of_three, "as before it came");
+    cut_two.cut.store(true, Ordering::Relaxed);
+    two.die();
+    settle().await;
+    let of_others = owners(stage, &[&one, &three]).await;
+    assert_eq!(moved(&of_three, &of_others), rule(&[1, 2, 3], &[1, 3]));
+    one.stop().await;
+    settle().await;
+    assert!(owners(stage, &[&three]).await.iter().all(|owner| *owner == three.id));
+    three.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
