@@ -145,7 +145,16 @@ impl JobDesk {
     }
 
     async fn take(&self, domain: &Domain, submission: NewJob) -> Result<Submitted, SubmitError> {
-        let Checked { job_id, known } = self.checked(domain, &submission).await?;
+        let checked = self.checked(domain, &submission).await?;
+        self.take_checked(domain, submission, checked).await
+    }
+
+    async fn take_checked(
+        &self,
+        domain: &Domain,
+        submission: NewJob,
+        Checked { job_id, known }: Checked,
+    ) -> Result<Submitted, SubmitError> {
         let number = self.numbers.next().await?;
         if submission.unique.is_some() {
             let unique = self.submit_unique(domain, &submission, known.as_deref(), job_id, number);
@@ -219,12 +228,7 @@ impl JobDesk {
     async fn submitted_before(&self, ours: &Job) -> Result<Submitted, SubmitError> {
         let id = ours.job_id;
         let there = persevere("submit", |_| self.jobs.get(&ours.domain, id)).await?;
-        let Some(there) = there else { return Err(SubmitError::Deleted(id)) };
-        if there.document.request_digest == ours.request_digest {
-            Ok(Submitted::Again(there))
-        } else {
-            Err(SubmitError::KeyReused(id))
-        }
+        submitted_again(ours, there.ok_or(SubmitError::Deleted(id))?)
     }
 
     pub async fn get(&self, domain: &Domain, id: JobId) -> Result<Option<Versioned<Job>>, StoreError> {
@@ -275,6 +279,15 @@ impl JobDesk {
     /// How many jobs this node runs now.
     pub fn running(&self) -> usize {
         self.processor.running()
+    }
+}
+
+/// A submission that found its id taken, by itself or by another.
+fn submitted_again(ours: &Job, there: Versioned<Job>) -> Result<Submitted, SubmitError> {
+    if there.document.request_digest == ours.request_digest {
+        Ok(Submitted::Again(there))
+    } else {
+        Err(SubmitError::KeyReused(ours.job_id))
     }
 }
 

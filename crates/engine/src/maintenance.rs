@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rota_model::ids::NodeId;
+use rota_model::job::Job;
 use rota_model::log::Level;
 use rota_model::node::{NodeRole, NodeState, NodeStatus};
 use rota_model::time::UnixMillis;
@@ -35,6 +36,8 @@ const SLICE: usize = 200;
 const CLEAR_EVERY: u32 = 60;
 /// How long a tick may purge what is hidden, rests and all.
 const PURGE: Duration = Duration::from_millis(500);
+/// How long a tick may end what expired, rests and all.
+const EXPIRE: Duration = Duration::from_millis(500);
 /// How long a node that ended is still shown.
 const NODE_REST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How many slices of keys are looked at in one go.
@@ -121,7 +124,7 @@ impl Maintenance {
     }
 
     /// The time, but never later than it would be had nobody set the clock since the node started: an id that was taken
-    /// a minute ago is not free because a clock was put forward.
+    /// a minute ago is not free because a clock was put forward, and no job has expired, and no key served its time.
     fn steady_now(&self) -> UnixMillis {
         let (wall, elapsed) = self.began;
         self.surroundings.now().min(wall.plus(self.surroundings.elapsed().saturating_sub(elapsed)))
@@ -154,11 +157,24 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Jobs that waited longer than they may end as ERROR.
+    /// Jobs that waited longer than they may end as ERROR, in slices; what is left is for the next tick.
     async fn end_expired(&self) -> Result<(), StoreError> {
+        let began = Instant::now();
+        loop {
+            let slice = Instant::now();
+            if self.end_some_expired().await? < SLICE || began.elapsed() >= EXPIRE {
+                return Ok(());
+            }
+            // The store has half of its time for others.
+            sleep(slice.elapsed()).await;
+        }
+    }
+
+    /// A slice of them. Says how many it ended.
+    async fn end_some_expired(&self) -> Result<usize, StoreError> {
         let now = self.surroundings.now();
-        let expired = self.jobs.expired(now, SLICE).await?;
-        let end = |job: Versioned<rota_model::job::Job>| {
+        let expired = self.jobs.expired(self.steady_now(), SLICE).await?;
+        let end = |job: Versioned<Job>| {
             let mut after = job.document.clone();
             after.expire(now, self.node).ok().map(|()| (job, after))
         };
@@ -171,22 +187,19 @@ impl Maintenance {
                 self.surroundings.journal().tell_of(&About::job(job), Level::Error, title, None);
             }
         }
-        Ok(())
+        Ok(ended)
     }
 
-    /// One slice of the keys that were not written to for long.
+    /// Some slices of the keys that were not written to for long.
     async fn clear_keys(&mut self) -> Result<(), StoreError> {
-        let now = self.surroundings.now();
+        let now = self.steady_now();
         let before =
             UnixMillis(now.0.saturating_sub(i64::try_from(KEY_REST.as_millis()).unwrap_or(i64::MAX)));
         for _ in 0..MAX_SLICES {
             let (keys, next) = self.unique_keys.unchanged_since(before, SLICE, self.keys_from.take()).await?;
             self.keys_from = next;
-            for key in keys {
-                if !self.is_needed(&key).await? {
-                    self.unique_keys.delete(&key, now).await?;
-                }
-            }
+            let unneeded = self.unneeded(keys).await?;
+            self.unique_keys.delete_all(unneeded, now).await?;
             if self.keys_from.is_none() {
                 break;
             }
@@ -194,22 +207,51 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Whether a key keeps anybody away, or a requeue of its job is under way. One whose job is missing may belong to a
-    /// submission under way, whatever the clocks say: it is needed until it was seen unchanged for long enough.
-    async fn is_needed(&mut self, key: &Versioned<UniqueKey>) -> Result<bool, StoreError> {
-        let UniqueKey { domain, job_id, requeue, .. } = &key.document;
-        let Some(job) = self.jobs.get(domain, *job_id).await? else {
-            let now = self.surroundings.elapsed();
-            if self.without_job.len() >= MAX_WITHOUT_JOB {
-                self.without_job.clear();
+    /// Those of the keys that keep nobody away, and of whose jobs no requeue is under way.
+    async fn unneeded(
+        &mut self,
+        keys: Vec<Versioned<UniqueKey>>,
+    ) -> Result<Vec<Versioned<UniqueKey>>, StoreError> {
+        let ids: Vec<_> = keys.iter().map(|key| key.document.job_id).collect();
+        let jobs = self.jobs.get_each(&ids).await?;
+        let mut unneeded = Vec::new();
+        for (key, job) in keys.into_iter().zip(jobs) {
+            let job = job.filter(|job| job.document.domain == key.document.domain);
+            let is_needed = match job {
+                Some(job) => self.is_needed(&key.document, &job.document),
+                None => !self.is_long_without_job(&key) || self.is_unreadable(&key.document).await?,
+            };
+            if !is_needed {
+                unneeded.push(key);
             }
-            let seen = self.without_job.entry(key.key.id.clone()).or_insert((key.version, now));
-            if seen.0 != key.version {
-                *seen = (key.version, now);
-            }
-            return Ok(now.saturating_sub(seen.1) < KEY_REST);
-        };
-        let under_way = requeue.is_some_and(|epoch| job.document.epoch < epoch);
-        Ok(under_way || job.document.is_in_scope(self.surroundings.now()))
+        }
+        Ok(unneeded)
+    }
+
+    fn is_needed(&self, key: &UniqueKey, job: &Job) -> bool {
+        let under_way = key.requeue.is_some_and(|epoch| job.epoch < epoch);
+        under_way || job.is_in_scope(self.steady_now())
+    }
+
+    /// A key whose job is missing may belong to a submission under way, whatever the clocks say: it is needed until it was
+    /// seen unchanged for long enough.
+    fn is_long_without_job(&mut self, key: &Versioned<UniqueKey>) -> bool {
+        let now = self.surroundings.elapsed();
+        if self.without_job.len() >= MAX_WITHOUT_JOB {
+            self.without_job.clear();
+        }
+        let seen = self.without_job.entry(key.key.id.clone()).or_insert((key.version, now));
+        if seen.0 != key.version {
+            *seen = (key.version, now);
+        }
+        now.saturating_sub(seen.1) >= KEY_REST
+    }
+
+    /// A job that is there and cannot be understood may still keep its twins away.
+    async fn is_unreadable(&self, key: &UniqueKey) -> Result<bool, StoreError> {
+        match self.jobs.get(&key.domain, key.job_id).await {
+            Err(StoreError::Damaged { .. }) => Ok(true),
+            found => found.map(|job| job.is_some()),
+        }
     }
 }

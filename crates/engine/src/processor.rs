@@ -61,6 +61,7 @@ use claiming::Next;
 use hands::Hands;
 use lanes::Lanes;
 use limits::Gate;
+use recovery::Own;
 use settle::Unsettled;
 
 /// A hint may be lost: an idle processor looks again after this.
@@ -80,6 +81,7 @@ pub struct Processor {
     capacity: usize,
     hands: Mutex<Hands>,
     unsettled: Mutex<Unsettled>,
+    own: Mutex<Own>,
     /// There is room for more jobs.
     room: Notify,
     /// Nothing is in hand.
@@ -125,6 +127,7 @@ impl Processor {
             capacity,
             hands: Mutex::new(Hands::new(holder, lanes)),
             unsettled: Mutex::default(),
+            own: Mutex::default(),
             room: Notify::new(),
             empty: Notify::new(),
             work_again: Notify::new(),
@@ -211,6 +214,7 @@ impl Processor {
             hands.lanes.limits.begin_life();
         }
         drop(hands);
+        *self.own() = Own::default();
         self.work_again.notify_one();
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rota_engine::node::NodeOptions;
 use rota_model::domain::Domain;
-use rota_model::job::{JobEvent, JobStatus, NewJob};
+use rota_model::job::{Job, JobEvent, JobStatus, NewJob};
 use rota_store::jobs::JobFilter;
 use rota_store::memory::MemoryStore;
 use rota_store::seam::Write;
@@ -101,5 +101,33 @@ async fn a_result_that_no_store_takes_costs_nobody_else_anything() {
     let one = refused.next().unwrap();
     assert_eq!((one.status, refused.next()), (JobStatus::Failed, None));
     assert!(one.result["error"].as_str().unwrap().contains("its result cannot be stored"), "{one:?}");
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_claimed_ahead_and_given_back_expires_all_the_same() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let stage = Stage::on(Arc::clone(truth.store()));
+    let options = NodeOptions { capacity: 2, ..Stage::options("one") };
+    let node = stage.up_on(Arc::new(FaultyStore::new(&truth, Arc::new(Slow))), options).await;
+    let due = stage.surroundings.now().plus(Duration::from_secs(2));
+    let quick = NewJob { run_at: Some(due), priority: Some(9), ..act(json!({})) };
+    let slow = NewJob {
+        priority: Some(1),
+        expires_at: Some(due.plus(Duration::from_secs(6))),
+        ..act(json!({"steps": 100}))
+    };
+    let slow = NewJob { run_at: Some(due), ..slow };
+    let jobs = [vec![quick; 200], vec![slow; 20]].concat();
+    let answers = node.desk.submit_all(&Domain::default(), jobs).await;
+    let mut ended = Vec::new();
+    for answer in answers.into_iter().skip(200) {
+        ended.push(node.ended(answer.unwrap().job_id).await);
+    }
+    let begun: BTreeSet<_> = stage.record().into_iter().map(|(_, id, _)| id).collect();
+    let expired = |job: &&Job| job.status == JobStatus::Error;
+    assert!(ended.iter().any(|job| job.epoch > 0 && job.status == JobStatus::Error), "one was given back");
+    assert_eq!(ended.iter().filter(expired).count(), 18, "two had slots");
+    assert!(ended.iter().filter(expired).all(|job| !begun.contains(&job.job_id)));
     node.stop().await;
 }

@@ -10,20 +10,27 @@ use std::time::Duration;
 use rota_engine::desk::{SubmitError, Submitted};
 use rota_engine::meter::Meter;
 use rota_engine::surroundings::{Clock, Surroundings};
+use rota_model::Extra;
 use rota_model::domain::{Domain, DomainDocument, DomainSettings};
 use rota_model::ids::{JobId, LogId, NodeId};
 use rota_model::job::submission::Place;
 use rota_model::job::{JobStatus, NewJob};
 use rota_model::log::{Level, Log};
+use rota_model::metadata::Metadata;
 use rota_model::metric::{Sample, Samples};
 use rota_model::node::NodeStatus;
 use rota_model::time::UnixMillis;
-use rota_store::collection::{LOGS, METRICS};
+use rota_model::unique_key::UniqueKey;
+use rota_store::collection::{JOBS, LOGS, METRICS, UNIQUE_KEYS};
 use rota_store::domains::Domains;
 use rota_store::logs::{LogFilter, Logs};
+use rota_store::memory::MemoryStore;
 use rota_store::metrics::Metrics;
 use rota_store::nodes::Nodes;
 use rota_store::repository::Created;
+use rota_store::seam::Write;
+use rota_store::unique_keys::UniqueKeys;
+use rota_testkit::faults::{Call, Fate, FaultyStore, Lot, Truth};
 use rota_testkit::surroundings::BEGINNING;
 use serde_json::json;
 use stage::{Stage, act};
@@ -67,6 +74,117 @@ async fn an_id_stays_taken_for_an_hour_whatever_the_clock_is_set_to() {
     assert!(matches!(submit().await, Err(SubmitError::Deleted(gone)) if gone == id));
     sleep(HOUR).await;
     assert!(matches!(submit().await, Ok(Submitted::New(_))), "by now nothing of it can be under way");
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_expires_because_a_clock_was_put_forward() {
+    let clock = Arc::new(Set { began: Instant::now(), ahead_ms: AtomicU64::new(0) });
+    let mut stage = Stage::new();
+    stage.surroundings = Surroundings::new(Arc::<Set>::clone(&clock), [7; 32]);
+    let node = stage.up("one").await;
+    let expires_at = Some(stage.surroundings.now().plus(HOUR));
+    let id = node.submit(NewJob { expires_at, ..NewJob::new("a job", "elsewhere", json!({})) }).await;
+    let unique = json!({"key": "daily", "while": "unfinished", "forMs": 5_400_000});
+    let daily = NewJob { unique: serde_json::from_value(unique).unwrap(), ..act(json!({})) };
+    let of_key = node.submit(daily).await;
+    node.ended(of_key).await;
+    let keys = UniqueKeys::new(Arc::clone(&stage.store));
+    clock.ahead_ms.store(u64::try_from((24 * HOUR).as_millis()).unwrap(), Ordering::Relaxed);
+    sleep(Duration::from_secs(180)).await;
+    assert_eq!(stage.job(id).await.document.status, JobStatus::Queued);
+    assert!(keys.get(&Domain::default(), "daily").await.unwrap().is_some());
+    sleep(2 * HOUR).await;
+    assert_eq!(stage.job(id).await.document.status, JobStatus::Error, "by now its time is over");
+    assert!(keys.get(&Domain::default(), "daily").await.unwrap().is_none());
+    node.stop().await;
+}
+
+fn place(job_number: u64) -> Place {
+    Place {
+        domain: Domain::default(),
+        job_id: JobId::derived(&[&job_number.to_string()]),
+        job_number,
+        sections: 64,
+        accepted_by: NodeId::derived(&[]),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_expire_together_they_end_soon() {
+    let stage = Stage::new();
+    let job = |job_number: u64| {
+        let expires_at = Some(BEGINNING.plus(Duration::from_secs(1)));
+        let job = NewJob { expires_at, ..NewJob::new("a job", "elsewhere", json!({})) };
+        job.into_job(place(job_number), BEGINNING)
+    };
+    stage.jobs().create_all(&(0..2_000).map(job).collect::<Vec<_>>()).await.unwrap();
+    let node = stage.up("one").await;
+    sleep(Duration::from_secs(3)).await;
+    let totals = stage.jobs().totals(None).await.unwrap();
+    assert_eq!(totals.into_iter().collect::<Vec<_>>(), [(JobStatus::Error, 2_000)]);
+    node.stop().await;
+}
+
+/// Counts what is asked of the store about unique keys and single jobs.
+#[derive(Default)]
+struct Counts {
+    reads: AtomicU64,
+    deletes: AtomicU64,
+}
+
+impl Fate for Counts {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        match call {
+            Call::Read(keys) if keys.iter().any(|key| key.collection == &JOBS) => {
+                self.reads.fetch_add(1, Ordering::Relaxed);
+            }
+            Call::Write(batch) if batch.iter().any(|write| matches!(write, Write::Delete { .. })) => {
+                self.deletes.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        Lot::CALM
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_cleared_out_many_at_a_time() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let (stage, counts) = (Stage::on(Arc::clone(truth.store())), Arc::new(Counts::default()));
+    let long_ago = UnixMillis(BEGINNING.0 - 2 * 3_600_000);
+    let keys = UniqueKeys::new(Arc::clone(&stage.store));
+    let mut jobs = Vec::new();
+    for nth in 0..500 {
+        let name = format!("key {nth}");
+        let unique = json!({"key": name, "while": "unfinished"});
+        let job = NewJob { unique: serde_json::from_value(unique).unwrap(), ..act(json!({})) };
+        let mut job = job.into_job(place(nth), long_ago);
+        // The last one still waits, and so keeps twins away.
+        (job.status, job.run_at) = match nth {
+            499 => (JobStatus::Queued, BEGINNING.plus(HOUR)),
+            _ => (JobStatus::Successful, long_ago),
+        };
+        keys.create(UniqueKey {
+            domain: Domain::default(),
+            key: name,
+            job_id: job.job_id,
+            requeue: None,
+            metadata: Metadata::new(long_ago, NodeId::derived(&[])),
+            extra: Extra::new(),
+        })
+        .await
+        .unwrap();
+        jobs.push(job);
+    }
+    stage.jobs().create_all(&jobs).await.unwrap();
+    let store = FaultyStore::new(&truth, Arc::clone(&counts) as Arc<dyn Fate>);
+    let node = stage.up_on(Arc::new(store), Stage::options("one")).await;
+    sleep(ROUND).await;
+    assert_eq!(stage.count(&UNIQUE_KEYS).await, 1);
+    assert!(keys.get(&Domain::default(), "key 499").await.unwrap().is_some());
+    let (reads, deletes) = (counts.reads.load(Ordering::Relaxed), counts.deletes.load(Ordering::Relaxed));
+    assert!(reads <= 10 && deletes <= 10, "{reads} reads, {deletes} writes");
     node.stop().await;
 }
 

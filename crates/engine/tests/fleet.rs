@@ -2,6 +2,7 @@
 
 mod stage;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +11,9 @@ use rota_engine::fleet::FleetError;
 use rota_engine::node::NodeOptions;
 use rota_engine::observer::Topic;
 use rota_model::domain::Domain;
-use rota_model::job::{JobEvent, JobStatus, NewJob};
+use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
+use rota_model::job::submission::Place;
+use rota_model::job::{Holder, Job, JobEvent, JobStatus, NewJob};
 use rota_model::node::{NodeStatus, NodeWish};
 use rota_store::memory::MemoryStore;
 use rota_testkit::faults::{Call, Effect, Fate, FaultyStore, Lot, Truth};
@@ -31,7 +34,7 @@ impl Fate for Switch {
     }
 }
 
-/// Two nodes that share a store, each with a switch.
+/// Nodes that share a store, each with a switch.
 struct Pair {
     stage: Stage,
     truth: Arc<Truth>,
@@ -48,6 +51,61 @@ impl Pair {
         let store = FaultyStore::new(&self.truth, Arc::clone(&switch) as Arc<dyn Fate>);
         (self.stage.up_on(Arc::new(store), Stage::options(name)).await, switch)
     }
+}
+
+/// Which of the nodes, in the order in which they joined, has which section.
+async fn owners(stage: &Stage, nodes: &[&stage::Running]) -> Vec<NodeId> {
+    let mut owners = BTreeMap::new();
+    for (rank, node) in nodes.iter().enumerate() {
+        let state = stage.state(node.id).await;
+        assert_eq!(usize::try_from(state.job_queue_section).unwrap(), rank);
+        for section in state.sections {
+            assert_eq!(owners.insert(section, node.id), None, "section {section} has one owner");
+        }
+    }
+    assert_eq!(owners.len(), 64, "each section has an owner");
+    owners.into_values().collect()
+}
+
+fn moved(before: &[NodeId], after: &[NodeId]) -> usize {
+    before.iter().zip(after).filter(|(before, after)| before != after).count()
+}
+
+/// Who joins stands last; who goes, however it does, moves those up who stood behind it, and nobody else. That is as few
+/// sections as the rule of ranks allows: those whose number leaves another remainder.
+#[tokio::test(start_paused = true)]
+async fn who_joins_leaves_or_dies_moves_only_what_the_ranks_ask_for() {
+    let pair = Pair::new();
+    let stage = &pair.stage;
+    let settle = || sleep(Duration::from_secs(20));
+    let rule = |before: &[usize], after: &[usize]| {
+        (0..64).filter(|section| before[section % before.len()] != after[section % after.len()]).count()
+    };
+    let ((one, _), (two, cut_two)) = (pair.up("one").await, pair.up("two").await);
+    settle().await;
+    let of_two = owners(stage, &[&one, &two]).await;
+    let (three, _) = pair.up("three").await;
+    settle().await;
+    let of_three = owners(stage, &[&one, &two, &three]).await;
+    assert_eq!(moved(&of_two, &of_three), rule(&[1, 2], &[1, 2, 3]));
+    let (four, cut_four) = pair.up("four").await;
+    settle().await;
+    let of_four = owners(stage, &[&one, &two, &three, &four]).await;
+    assert_eq!(moved(&of_three, &of_four), rule(&[1, 2, 3], &[1, 2, 3, 4]));
+
+    cut_four.cut.store(true, Ordering::Relaxed);
+    four.die();
+    settle().await;
+    assert_eq!(owners(stage, &[&one, &two, &three]).await, of_three, "as before it came");
+    cut_two.cut.store(true, Ordering::Relaxed);
+    two.die();
+    settle().await;
+    let of_others = owners(stage, &[&one, &three]).await;
+    assert_eq!(moved(&of_three, &of_others), rule(&[1, 2, 3], &[1, 3]));
+    one.stop().await;
+    settle().await;
+    assert!(owners(stage, &[&three]).await.iter().all(|owner| *owner == three.id));
+    three.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,6 +180,44 @@ async fn a_node_that_cannot_reach_the_store_stops_in_time_and_the_other_takes_ov
     two.stop().await;
 }
 
+/// What was lost together twice waits apart from then on.
+#[tokio::test(start_paused = true)]
+async fn jobs_that_are_lost_together_again_and_again_part() {
+    let stage = Stage::new();
+    let now = stage.surroundings.now();
+    let lost = |number: u64, lost: u32| {
+        let place = Place {
+            domain: Domain::default(),
+            job_id: JobId::derived(&[&number.to_string()]),
+            job_number: number,
+            sections: 64,
+            accepted_by: NodeId::derived(&["dead"]),
+        };
+        let holder =
+            Holder { node: NodeId::derived(&["dead"]), incarnation: Incarnation::derived(&["dead"]) };
+        let mut job = NewJob::new("a job", "elsewhere", json!({})).into_job(place, now);
+        job.claim(holder, ClaimToken::derived(&["dead"]), now).unwrap();
+        Job { lost, ..job }
+    };
+    let jobs: Vec<Job> = (0..10).map(|number| lost(number, if number < 5 { 1 } else { 5 })).collect();
+    stage.jobs().create_all(&jobs).await.unwrap();
+    let node = stage.up("one").await;
+    sleep(Duration::from_secs(2)).await;
+    let mut instants = BTreeSet::new();
+    for job in &jobs {
+        let after = stage.job(job.job_id).await.document;
+        assert_eq!((after.status, after.lost), (JobStatus::Queued, job.lost + 1));
+        if job.lost == 1 {
+            assert_eq!(after.run_at, job.run_at, "at once");
+        } else {
+            assert!(after.run_at > job.run_at, "{:?}", after.run_at);
+            instants.insert(after.run_at);
+        }
+    }
+    assert_eq!(instants.len(), 5, "{instants:?}");
+    node.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_short_absence_of_the_store_costs_nothing() {
     let pair = Pair::new();
@@ -185,13 +281,43 @@ async fn a_drained_node_gives_back_what_it_does_not_finish() {
     two.stop().await;
 }
 
+/// A job that was begun with in time and had to be given back, by a drain or by a node that lost its lease, runs again.
+#[tokio::test(start_paused = true)]
+async fn what_was_begun_with_in_time_does_not_expire_when_it_is_given_back() {
+    let expiring = |stage: &Stage, steps: u32| NewJob {
+        expires_at: Some(stage.surroundings.now().plus(Duration::from_secs(2))),
+        ..act(json!({"steps": steps}))
+    };
+    let stage = Stage::new();
+    let one = stage.up("one").await;
+    let id = one.submit(expiring(&stage, 100)).await;
+    sleep(Duration::from_secs(1)).await;
+    let two = stage.up("two").await;
+    two.fleet.drain(one.id).await.unwrap();
+    let ended = two.ended(id).await;
+    assert_eq!((ended.status, ended.owner_node, ended.epoch), (JobStatus::Successful, Some(two.id), 2));
+    one.stop().await;
+    two.stop().await;
+
+    let pair = Pair::new();
+    let (alone, cut) = pair.up("alone").await;
+    let id = alone.submit(expiring(&pair.stage, 150)).await;
+    sleep(Duration::from_secs(1)).await;
+    cut.cut.store(true, Ordering::Relaxed);
+    sleep(Duration::from_secs(8)).await;
+    cut.cut.store(false, Ordering::Relaxed);
+    let ended = alone.ended(id).await;
+    assert_eq!((ended.status, ended.epoch, ended.lost), (JobStatus::Successful, 2, 0));
+    alone.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_may_not_be_told_is_not_told() {
     let stage = Stage::new();
     let node = stage.up_with(NodeOptions { controllable: false, ..Stage::options("one") }).await;
     assert!(matches!(node.fleet.pause(node.id).await, Err(FleetError::Forbidden)));
     assert_eq!(stage.state(node.id).await.wanted, None);
-    let nobody = rota_model::ids::NodeId::derived(&["nobody"]);
+    let nobody = NodeId::derived(&["nobody"]);
     assert!(matches!(node.fleet.drain(nobody).await, Err(FleetError::Missing)));
     let (id, fleet) = (node.id, node.fleet.clone());
     let open = stage.up("two").await;

@@ -2,12 +2,19 @@
 
 mod stage;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rota_engine::desk::ChangeError;
 use rota_model::backoff::Backoff;
 use rota_model::domain::Domain;
 use rota_model::job::{JobEvent, JobStatus, NewJob};
+use rota_store::collection::JOBS;
+use rota_store::memory::MemoryStore;
+use rota_store::query::Filter;
+use rota_testkit::faults::{Call, Fate, FaultyStore, Lot, Truth};
 use serde_json::json;
 use stage::{Stage, act};
 use tokio::time::{Instant, sleep};
@@ -33,6 +40,26 @@ async fn a_failure_is_tried_again_after_the_backoff_until_no_attempt_is_left() {
     let ended = node.ended(node.submit(recovers).await).await;
     assert_eq!((ended.status, ended.attempt, ended.epoch), (JobStatus::Successful, 3, 3));
     assert_eq!(ended.result.get("epoch"), Some(&json!(3)));
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_fail_together_do_not_all_come_back_together() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let backoff = Backoff { delay_ms: 60_000, factor: 2, max_delay_ms: 60_000, ..Backoff::default() };
+    let job = NewJob { attempts: Some(2), backoff: Some(backoff), ..act(json!({"failures": 1})) };
+    let answers = node.desk.submit_all(&Domain::default(), vec![job; 8]).await;
+    sleep(Duration::from_secs(5)).await;
+    let mut waits = BTreeSet::new();
+    for answer in answers {
+        let job = stage.job(answer.unwrap().job_id).await.document;
+        assert_eq!((job.status, job.attempt), (JobStatus::Queued, 2));
+        waits.insert(job.run_at.since(job.history[0].at));
+    }
+    let whole = Duration::from_secs(60);
+    assert!(waits.iter().all(|wait| (whole * 3 / 4..=whole).contains(wait)), "{waits:?}");
+    assert!(waits.len() > 4, "each has a wait of its own: {waits:?}");
     node.stop().await;
 }
 
@@ -247,5 +274,47 @@ async fn a_handler_knows_how_long_it_may_still_take() {
     let job = NewJob { timeout_ms: Some(5_000), ..act(json!({"steps": 10})) };
     let ended = node.ended(node.submit(job).await).await;
     assert_eq!(ended.result.get("leftMs"), Some(&json!(4_000)));
+    node.stop().await;
+}
+
+/// Counts the jobs whose bodies somebody asks for.
+#[derive(Default)]
+struct Bodies(AtomicUsize);
+
+impl Fate for Bodies {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        let asked = match call {
+            Call::Read(keys) => keys.iter().filter(|key| key.collection == &JOBS).count(),
+            Call::Find(query) if query.collection == &JOBS && !query.keys_only && !query.firsts => {
+                usize::from(query.filters.iter().any(|filter| matches!(filter, Filter::Is("owner", _))))
+            }
+            _ => 0,
+        };
+        self.0.fetch_add(asked, Ordering::Relaxed);
+        Lot::CALM
+    }
+}
+
+/// What is ours is looked at every second, and read only when it has changed.
+#[tokio::test(start_paused = true)]
+async fn what_runs_for_long_is_not_read_over_and_over() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let (stage, bodies) = (Stage::on(Arc::clone(truth.store())), Arc::new(Bodies::default()));
+    let store = FaultyStore::new(&truth, Arc::clone(&bodies) as Arc<dyn Fate>);
+    let node = stage.up_on(Arc::new(store), Stage::options("one")).await;
+    let mut ids = Vec::new();
+    for _ in 0..8 {
+        ids.push(node.submit(NewJob::new("a job", "wait", json!({"millis": 60_000}))).await);
+    }
+    sleep(Duration::from_secs(5)).await;
+    let before = bodies.0.load(Ordering::Relaxed);
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(bodies.0.load(Ordering::Relaxed) - before, 0);
+    node.desk.cancel(&Domain::default(), ids[0], None).await.unwrap();
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(stage.state(node.id).await.running, Some(7), "a change is noticed");
+    for id in ids {
+        node.ended(id).await;
+    }
     node.stop().await;
 }

@@ -5,7 +5,7 @@ mod stage;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rota_engine::desk::{ChangeError, SubmitError, Submitted};
@@ -15,6 +15,7 @@ use rota_model::ids::{JobId, NodeId};
 use rota_model::job::{JobStatus, NewJob, Scope, Unique};
 use rota_model::metadata::Metadata;
 use rota_model::unique_key::UniqueKey;
+use rota_store::StoreError;
 use rota_store::jobs::JobFilter;
 use rota_store::memory::MemoryStore;
 use rota_store::seam::Write;
@@ -193,6 +194,59 @@ async fn a_batch_is_answered_one_by_one_in_order() {
     assert_eq!(listed.len(), 3);
     for id in ids.into_iter().flatten() {
         assert_eq!(node.ended(id).await.status, JobStatus::Successful);
+    }
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_no_store_takes_is_refused_alone() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let huge = act(json!({"text": "x".repeat(rota_store::limits::MAX_BODY_BYTES)}));
+    let batch = vec![act(json!({})), huge, act(json!({}))];
+    let answers = node.desk.submit_all(&Domain::default(), batch).await;
+    assert!(matches!(&answers[1], Err(SubmitError::Store(StoreError::Refused { .. }))), "{answers:?}");
+    for answer in [&answers[0], &answers[2]] {
+        assert_eq!(node.ended(answer.as_ref().unwrap().job_id).await.status, JobStatus::Successful);
+    }
+    node.stop().await;
+}
+
+/// Counts reads.
+#[derive(Default)]
+struct Reads(AtomicUsize);
+
+impl Fate for Reads {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        self.0.fetch_add(usize::from(matches!(call, Call::Read(_))), Ordering::Relaxed);
+        Lot::CALM
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_repeated_finds_what_it_made_in_one_read() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let (stage, reads) = (Stage::on(Arc::clone(truth.store())), Arc::new(Reads::default()));
+    let store = FaultyStore::new(&truth, Arc::clone(&reads) as Arc<dyn Fate>);
+    let node = stage.up_on(Arc::new(store), Stage::options("one")).await;
+    let domain = Domain::default();
+    let later = Some(stage.surroundings.now().plus(Duration::from_secs(60_000)));
+    let job = |nth: u32| NewJob { run_at: later, idempotency_key: Some(nth.to_string()), ..act(json!({})) };
+    let first = node.desk.submit_all(&domain, (0..300).map(job).collect()).await;
+    let ids: Vec<JobId> = first.iter().map(|answer| answer.as_ref().unwrap().job_id).collect();
+    node.desk.delete(&domain, ids[7], None).await.unwrap();
+    let mut again: Vec<NewJob> = (0..300).map(job).collect();
+    again[5].job_name = "another".to_owned();
+    let before = reads.0.load(Ordering::Relaxed);
+    let second = node.desk.submit_all(&domain, again).await;
+    let read = reads.0.load(Ordering::Relaxed) - before;
+    assert!(read < 10, "{read} reads");
+    for (nth, answer) in second.iter().enumerate() {
+        match nth {
+            5 => assert!(matches!(answer, Err(SubmitError::KeyReused(id)) if *id == ids[5])),
+            7 => assert!(matches!(answer, Err(SubmitError::Deleted(id)) if *id == ids[7])),
+            _ => assert!(matches!(answer, Ok(there) if there.job_id == ids[nth] && !there.is_new)),
+        }
     }
     node.stop().await;
 }

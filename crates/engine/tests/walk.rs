@@ -188,7 +188,7 @@ async fn a_handler_that_outlived_its_claim_is_refused() {
     let held = stage.jobs().get_any(id).await.unwrap().unwrap();
     assert_eq!((held.document.status, held.document.epoch), (JobStatus::Started, 1));
     let mut lost = held.document.clone();
-    lost.lose(1, stage.surroundings.now(), NodeId::derived(&["two"])).unwrap();
+    lost.lose(1, 0.0, stage.surroundings.now(), NodeId::derived(&["two"])).unwrap();
     // Nobody but the other node may take it meanwhile.
     lost.run_at = stage.surroundings.now().plus(Duration::from_secs(600));
     stage.jobs().save(&held, &lost).await.unwrap();
@@ -214,6 +214,23 @@ async fn a_claim_whose_answer_was_lost_is_given_back() {
     let (job, ..) = ended(node, id).await;
     assert_eq!((job.status, job.epoch, job.lost), (JobStatus::Successful, 2, 0));
     assert_eq!(job.history.first().unwrap().event, JobEvent::Release);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_answer_was_lost_is_no_beginning() {
+    let stage = Stage::new();
+    let node = stage.node("one", 4).await;
+    let expires_at = Some(stage.surroundings.now().plus(Duration::from_secs(1)));
+    let id = submit(&node, NewJob { expires_at, ..wait(10) }).await;
+    let state = Nodes::new(Arc::clone(&stage.store)).get(NodeId::derived(&["one"])).await.unwrap().unwrap();
+    let me = Holder { node: state.document.id, incarnation: state.document.incarnation.unwrap() };
+    let token = ClaimToken::derived(&["lost"]);
+    let now = stage.surroundings.now();
+    assert_eq!(stage.jobs().claim_due(now, me, &[share("wait", 1)], None, token, 1).await.unwrap().len(), 1);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+
+    let (job, ..) = ended(node, id).await;
+    assert_eq!((job.status, job.attempt, job.lost), (JobStatus::Error, 1, 0));
 }
 
 /// A payload that JSON Schema takes for an integer is one.

@@ -2,6 +2,8 @@
 //! of a terminal status, epochs only grow, a late answer changes nothing, and a node's death costs no attempt.
 #![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use rota_model::domain::Domain;
 use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
@@ -59,7 +61,7 @@ fn try_it(job: &mut Job, act: &Act, now: UnixMillis) -> Result<(), Refusal> {
             job.succeed(epoch(back), Map::from_iter([("ok".into(), json!(1))]), now, node)
         }
         Act::Fail { back, again } => job.fail(epoch(back), "no", again.then_some(now), now, node),
-        Act::Lose { back } => job.lose(epoch(back), now, node),
+        Act::Lose { back } => job.lose(epoch(back), 0.5, now, node),
         Act::Release { back } => job.release(epoch(back), now, node),
         Act::Cancel => job.cancel("not wanted", now, node),
         Act::GiveUp => job.give_up("hopeless", now, node),
@@ -103,6 +105,10 @@ fn check_step(before: &Job, after: &Job, act: &Act) -> Result<(), TestCaseError>
     if matches!(act, Act::Lose { .. }) {
         prop_assert_eq!((after.attempt, after.lost), (before.attempt, before.lost + 1));
         prop_assert_eq!(after.status == JobStatus::Error, after.lost >= MAX_LOST);
+        prop_assert!(
+            after.lost > 2 || after.run_at == before.run_at,
+            "the first losses are made up for at once"
+        );
     }
     if matches!(act, Act::Fail { again: true, .. }) {
         prop_assert_eq!(after.attempt, before.attempt + 1);
@@ -110,6 +116,38 @@ fn check_step(before: &Job, after: &Job, act: &Act) -> Result<(), TestCaseError>
     prop_assert_eq!(after.owner.is_some(), after.status == JobStatus::Started, "only what runs has an owner");
     prop_assert_eq!(after.finished_at.is_some(), after.status.is_terminal());
     Ok(())
+}
+
+/// It expires until an attempt was begun: a claim that was given back is none.
+#[test]
+fn a_job_expires_until_it_has_begun() {
+    let (soon, late) = (UnixMillis(5_000), UnixMillis(6_000));
+    let node = NodeId::derived(&["a node"]);
+    let after = |acts: &[Act]| {
+        let mut job = Job { expires_at: Some(soon), ..new_job() };
+        acts.iter().for_each(|act| try_it(&mut job, act, UnixMillis(2_000)).unwrap());
+        job
+    };
+    let release = Act::Release { back: 0 };
+    for acts in
+        [vec![], vec![Act::Claim], vec![Act::Claim, release.clone()], vec![Act::Claim, release, Act::Claim]]
+    {
+        let job = after(&acts);
+        assert!(!job.is_expired(UnixMillis(4_999)) && job.is_expired(late), "{acts:?}");
+    }
+    for last in [Act::Lose { back: 0 }, Act::Fail { back: 0, again: true }] {
+        let mut job = after(&[Act::Claim, last.clone()]);
+        assert!(!job.is_expired(late), "{last:?}");
+        try_it(&mut job, &Act::Claim, UnixMillis(3_000)).unwrap();
+        assert!(!job.is_expired(late), "{last:?}, and claimed again");
+    }
+    let mut stopped = after(&[Act::Claim]);
+    stopped.interrupt(1, UnixMillis(3_000), node).unwrap();
+    assert_eq!((stopped.status, stopped.is_expired(late)), (JobStatus::Queued, false));
+    assert_eq!((stopped.attempt, stopped.lost), (1, 0), "it costs nothing");
+    let mut late_answer = after(&[Act::Claim, Act::Release { back: 0 }, Act::Claim]);
+    assert!(late_answer.interrupt(1, late, node).is_err());
+    assert!(late_answer.is_expired(late), "who comes late changes nothing");
 }
 
 #[test]
@@ -121,4 +159,38 @@ fn a_job_that_keeps_killing_its_nodes_is_given_up() {
     }
     assert_eq!((job.status, job.attempt), (JobStatus::Error, 1));
     assert!(job.result.get("error").unwrap().as_str().unwrap().contains("died 20 times"));
+}
+
+/// One of fifty jobs kills whoever runs it, and up to sixteen that are due are claimed together: the others part from it and
+/// run, and it alone is given up.
+#[test]
+fn who_is_lost_beside_a_job_that_kills_its_nodes_parts_from_it() {
+    const KILLER: u64 = 7;
+    let node = NodeId::derived(&["a node"]);
+    let mut jobs: Vec<Job> = (0..50).map(|number| Job { job_number: number, ..new_job() }).collect();
+    let (mut now, mut dice) = (UnixMillis(10_000), 1_u32);
+    let mut chance = || {
+        dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f64::from(dice) / f64::from(u32::MAX)
+    };
+    while jobs.iter().any(|job| !job.status.is_terminal()) {
+        let mut due: Vec<&mut Job> =
+            jobs.iter_mut().filter(|job| job.status == JobStatus::Queued && job.run_at <= now).collect();
+        due.sort_by_key(|job| (job.run_at, job.job_number));
+        due.truncate(16);
+        due.iter_mut().for_each(|job| try_it(job, &Act::Claim, now).unwrap());
+        let dies = due.iter().any(|job| job.job_number == KILLER);
+        now = now.plus(Duration::from_millis(if dies { 8_000 } else { 100 }));
+        for job in due {
+            if dies {
+                job.lose(job.epoch, chance(), now, node).unwrap();
+            } else {
+                try_it(job, &Act::Succeed { back: 0 }, now).unwrap();
+            }
+        }
+    }
+    for job in jobs {
+        let ended = if job.job_number == KILLER { JobStatus::Error } else { JobStatus::Successful };
+        assert_eq!(job.status, ended, "{} was lost {} times", job.job_number, job.lost);
+    }
 }

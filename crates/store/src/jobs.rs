@@ -19,8 +19,9 @@ use crate::StoreError;
 use crate::collection::{Collection, JOBS};
 use crate::cursor::Cursor;
 use crate::hints::Changes;
+use crate::limits;
 use crate::query::{Filter, Order, Query};
-use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode};
+use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode, encode};
 use crate::seam::{Claim, Document, Fields, Key, Store, Version, Write};
 
 impl Kept for Job {
@@ -65,11 +66,26 @@ pub struct Unreadable {
 }
 
 /// A page of jobs that somebody holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Held {
     pub jobs: Vec<Versioned<Job>>,
     pub unreadable: Vec<Unreadable>,
     pub next: Option<Cursor>,
+}
+
+impl Held {
+    fn of(documents: Vec<Document>, next: Option<Cursor>) -> Self {
+        let mut held = Self { next, ..Self::default() };
+        for document in documents {
+            let (key, version) = (document.key.clone(), document.version);
+            let holder = document.body.get("ownerNode").and_then(|node| node.as_str()?.parse().ok());
+            match decode(document) {
+                Ok(job) => held.jobs.push(job),
+                Err(error) => held.unreadable.push(Unreadable { key, version, holder, error }),
+            }
+        }
+        held
+    }
 }
 
 #[derive(Clone)]
@@ -95,6 +111,11 @@ impl Jobs {
     /// Stores new jobs, each on its own, and says of each what [`Jobs::create_as`] would. On return they are durable.
     pub async fn create_all(&self, jobs: &[Job]) -> Result<Vec<Option<Version>>, StoreError> {
         self.jobs.create_all(jobs.iter().map(|job| (key(job), job))).await
+    }
+
+    /// Whether any store takes a new job.
+    pub fn check_new(job: &Job) -> Result<(), StoreError> {
+        limits::check_writes(&[Write::Create { key: key(job), body: encode(job)? }])
     }
 
     /// A job of this domain; another domain's job is not there.
@@ -192,35 +213,38 @@ impl Jobs {
             add_one: Some("epoch"),
             token: ("claimToken", token),
         });
-        self.decode_all(claimed.await?, now).await
+        Ok(self.decode_all(claimed.await?, now).await)
     }
 
-    /// Jobs that wait and should have begun by now, the earliest first.
+    /// Jobs that wait and should have begun by now, the earliest first: [`Job::is_expired`], asked of the store.
     pub async fn expired(&self, now: UnixMillis, limit: usize) -> Result<Vec<Versioned<Job>>, StoreError> {
         let query = Query::new(&JOBS, EXPIRING_FIRST)
             .filter(Filter::Is("status", json!(JobStatus::Queued)))
-            .filter(Filter::Is("epoch", json!(0)))
+            .filter(Filter::Is("attempt", json!(1)))
+            .filter(Filter::Is("lost", json!(0)))
             .filter(Filter::AtMost("expiresAt", now.0))
             .limit(limit);
         let page = self.jobs.store().find(query).await?;
-        self.decode_all(page.documents, now).await
+        Ok(self.decode_all(page.documents, now).await)
     }
 
-    /// Those that can be decoded; the others are set aside, so that they do not stand in the way for ever.
-    async fn decode_all(
-        &self,
-        documents: Vec<Document>,
-        now: UnixMillis,
-    ) -> Result<Vec<Versioned<Job>>, StoreError> {
+    /// Those that can be decoded; the others are set aside, so that they do not stand in the way for ever. Where that fails,
+    /// they are found again, and those that were claimed beside them are run all the same.
+    async fn decode_all(&self, documents: Vec<Document>, now: UnixMillis) -> Vec<Versioned<Job>> {
         let mut jobs = Vec::with_capacity(documents.len());
         for document in documents {
             let (key, version) = (document.key.clone(), document.version);
             match decode(document) {
                 Ok(job) => jobs.push(job),
-                Err(error) => self.set_aside(Unreadable { key, version, holder: None, error }, now).await?,
+                Err(error) => {
+                    let unreadable = Unreadable { key, version, holder: None, error };
+                    if let Err(error) = self.set_aside(unreadable, now).await {
+                        tracing::warn!(%error, "it cannot be set aside now");
+                    }
+                }
             }
         }
-        Ok(jobs)
+        jobs
     }
 
     /// A job that cannot be decoded, or not be written, never gets a fair run: it ends as ERROR, and the others go on. Who comes too late finds
@@ -255,16 +279,36 @@ impl Jobs {
         let by = holder.map_or(Filter::Absent("owner"), |holder| Filter::Is("owner", json!(holder)));
         let order = Order { fields: &["owner"], descending: false };
         let page = self.jobs.store().find(started(order).filter(by).limit(limit).after(after)).await?;
-        let mut held = Held { jobs: Vec::new(), unreadable: Vec::new(), next: page.next };
-        for document in page.documents {
-            let (key, version) = (document.key.clone(), document.version);
-            let holder = document.body.get("ownerNode").and_then(|node| node.as_str()?.parse().ok());
-            match decode(document) {
-                Ok(job) => held.jobs.push(job),
-                Err(error) => held.unreadable.push(Unreadable { key, version, holder, error }),
-            }
+        Ok(Held::of(page.documents, page.next))
+    }
+
+    /// What somebody holds, by name alone: whoever has seen a job at this version knows what it says.
+    pub async fn keys_held_by(
+        &self,
+        holder: &str,
+        limit: usize,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<(Key, Version)>, Option<Cursor>), StoreError> {
+        let order = Order { fields: &["owner"], descending: false };
+        let query = started(order).filter(Filter::Is("owner", json!(holder))).limit(limit).after(after);
+        let page = self.jobs.store().find(query.keys_only()).await?;
+        let keys = page.documents.into_iter().map(|document| (document.key, document.version));
+        Ok((keys.collect(), page.next))
+    }
+
+    /// Those of these jobs that somebody holds now.
+    pub async fn held_among(&self, holder: &str, keys: Vec<Key>) -> Result<Held, StoreError> {
+        if keys.is_empty() {
+            return Ok(Held::default());
         }
-        Ok(held)
+        let says = |document: &Document, field: &str, value: &str| {
+            document.body.get(field).and_then(Value::as_str) == Some(value)
+        };
+        let is_held = |document: &Document| {
+            says(document, "status", JobStatus::Started.as_str()) && says(document, "owner", holder)
+        };
+        let found = self.jobs.store().read(keys).await?;
+        Ok(Held::of(found.into_iter().flatten().filter(is_held).collect(), None))
     }
 
     /// The lanes in which jobs wait, in their order, each with the earliest instant at which one of them is due: some of

@@ -1,7 +1,7 @@
 //! What no store is asked to do. Each request is checked against the declarations before a store sees it: what is wrong
 //! with it is said, and nothing of it is done.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::StoreError;
 use crate::collection::{Collection, Kind, Reach, Walker, Walkers, value_at};
@@ -29,7 +29,7 @@ pub const MAX_NUMBERS: u64 = 1_000_000_000;
 pub const MAX_ID_BYTES: usize = 512;
 /// The length of a keyword, in bytes, so that every engine can index it.
 pub const MAX_KEYWORD_BYTES: usize = 1_024;
-/// The size of what one write brings of a document, as JSON text, in bytes; about, and never less.
+/// The size of what one write brings of a document, as JSON text, in bytes.
 pub const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 /// How deep a document nests, so that every engine can read it again.
 pub const MAX_DEPTH: usize = 100;
@@ -169,9 +169,9 @@ fn fault_of_body(collection: &Collection, body: &Body, walker: &mut Walker) -> O
 fn fault_of_size(bytes: Option<usize>) -> Option<String> {
     match bytes {
         None => Some(format!("a document nests at most {MAX_DEPTH} levels deep")),
-        Some(bytes) if bytes > MAX_BODY_BYTES => Some(format!(
-            "a document has at most {MAX_BODY_BYTES} bytes as JSON text; this has about {bytes}"
-        )),
+        Some(bytes) if bytes > MAX_BODY_BYTES => {
+            Some(format!("a document has at most {MAX_BODY_BYTES} bytes as JSON text; this has {bytes}"))
+        }
         Some(_) => None,
     }
 }
@@ -269,26 +269,37 @@ fn fault_of_filter(collection: &Collection, filter: &Filter) -> Option<String> {
     (!fits).then(|| format!("{path} cannot be asked for like this: it is {}", field.kind.expected()))
 }
 
-/// About how long a value is as JSON text, without making it; none if it nests deeper than so many levels.
+/// How long a value is as JSON text, without making it; none if it nests deeper than so many levels. To the byte: what passed
+/// where it came in, measured as text, is not refused here.
 fn bytes_of(value: &Value, levels: usize) -> Option<usize> {
     match value {
-        Value::Null | Value::Bool(_) => Some(5),
-        Value::Number(number) => Some(if number.is_f64() { 24 } else { 20 }),
+        Value::Null | Value::Bool(true) => Some(4),
+        Value::Bool(false) => Some(5),
+        Value::Number(number) => Some(bytes_of_number(number)),
         Value::String(text) => Some(bytes_of_text(text)),
         Value::Array(several) => {
             let levels = levels.checked_sub(1)?;
-            let bytes: Option<usize> = several.iter().map(|one| Some(bytes_of(one, levels)? + 1)).sum();
-            Some(bytes? + 2)
+            let bytes: Option<usize> = several.iter().map(|one| bytes_of(one, levels)).sum();
+            Some(bytes? + bytes_around(several.len()))
         }
         Value::Object(body) => bytes_of_object(body, levels),
+    }
+}
+
+fn bytes_of_number(number: &Number) -> usize {
+    let digits = |whole: u64| whole.checked_ilog10().map_or(1, |power| power as usize + 1);
+    match (number.as_u64(), number.as_i64()) {
+        (Some(whole), _) => digits(whole),
+        (None, Some(below_zero)) => 1 + digits(below_zero.unsigned_abs()),
+        (None, None) => number.to_string().len(),
     }
 }
 
 /// Some characters are written with more.
 fn bytes_of_text(text: &str) -> usize {
     let more = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
         0..=0x1f => 5,
-        b'"' | b'\\' => 1,
         _ => 0,
     };
     text.len() + 2 + text.bytes().map(more).sum::<usize>()
@@ -296,7 +307,43 @@ fn bytes_of_text(text: &str) -> usize {
 
 fn bytes_of_object(body: &Body, levels: usize) -> Option<usize> {
     let levels = levels.checked_sub(1)?;
-    let member = |(name, value): (&String, &Value)| Some(bytes_of_text(name) + bytes_of(value, levels)? + 2);
+    let member = |(name, value): (&String, &Value)| Some(bytes_of_text(name) + 1 + bytes_of(value, levels)?);
     let bytes: Option<usize> = body.iter().map(member).sum();
-    Some(bytes? + 2)
+    Some(bytes? + bytes_around(body.len()))
+}
+
+/// The brackets, and the commas between so many.
+fn bytes_around(count: usize) -> usize {
+    2 + count.saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_as_long_as_its_text() {
+        let controls: String = (1..=0x20).filter_map(char::from_u32).collect();
+        for value in [
+            json!(null),
+            json!([true, false, null]),
+            json!([0, 1, 9, 10, 99, 100, u64::MAX, -1, -9, -10, i64::MIN]),
+            json!([0.0, -0.0, 1.5, 1e9, 1e15, 1e16, 1e300, -1e-300, 0.1, f64::MAX, f64::MIN_POSITIVE]),
+            json!(["", "\"", "\\", "ä€😀\u{7f}", controls]),
+            json!({}),
+            json!([[], {}, [[]]]),
+            json!({"a": 1, "b\n\"": {"c": [1, 2, 3], "d": {}}, "": [""]}),
+        ] {
+            assert_eq!(bytes_of(&value, MAX_DEPTH), Some(value.to_string().len()), "{value}");
+        }
+    }
+
+    #[test]
+    fn who_nests_too_deep_has_no_length() {
+        let nested = |levels| (1..levels).fold(json!([]), |inner, _| json!([inner]));
+        assert_eq!(bytes_of(&nested(5), 5), Some(10));
+        assert_eq!(bytes_of(&nested(6), 5), None);
+    }
 }

@@ -48,9 +48,16 @@ impl UniqueKeys {
         self.keys.save(before, after).await
     }
 
-    /// Frees a key, if nobody moved it on since it was read.
-    pub async fn delete(&self, key: &Versioned<UniqueKey>, at: UnixMillis) -> Result<Saved, StoreError> {
-        self.keys.delete(key, at).await
+    /// Frees keys, each on its own, where nobody moved it on since it was read.
+    pub async fn delete_all(
+        &self,
+        keys: Vec<Versioned<UniqueKey>>,
+        at: UnixMillis,
+    ) -> Result<Vec<Saved>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.keys.delete_all(keys.into_iter().map(|key| (key.key, key.version)).collect(), at).await
     }
 
     /// Keys of all domains that were last written at an instant or before, the oldest first.

@@ -35,6 +35,11 @@ fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }
 
+/// A job that is small as text, and has as many numbers as fit into that.
+fn many_numbers() -> String {
+    payload(&format!("{{\"a\": [1{}]}}", ",1".repeat(400_000)))
+}
+
 /// Jobs that can be cut out of a batch, and are refused.
 fn bad_jobs() -> Vec<Bad> {
     let bad = |what, status, pointer, text: &str| Bad { what, status, pointer, text: text.to_owned() };
@@ -157,17 +162,27 @@ async fn a_bad_job_in_a_batch_is_in_nobodys_way() {
     let stage = stage().await;
     let bad = bad_jobs();
     let good = |nth: usize| with("jobName", &json!(format!("good {nth}")));
-    let texts: Vec<String> =
+    let mut texts: Vec<String> =
         bad.iter().enumerate().flat_map(|(nth, bad)| [bad.text.clone(), good(nth)]).collect();
+    texts.push(many_numbers());
     let answer = stage.post_raw(BATCH, JSON, format!("{{\"jobs\": [{}]}}", texts.join(", "))).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let items = answer.body["items"].as_array().unwrap();
-    assert_eq!(items.len(), 2 * bad.len());
+    assert_eq!(items.len(), 2 * bad.len() + 1);
+    assert!(items[2 * bad.len()]["jobId"].is_string(), "{}", items[2 * bad.len()]);
     for (pair, bad) in items.chunks(2).zip(&bad) {
         must_say_what(&pair[0]["problem"], bad);
         assert!(pair[1]["jobId"].is_string() && pair[1]["jobNumber"].is_u64(), "{}: {}", bad.what, pair[1]);
     }
-    must_live_and_hold(&stage, bad.len()).await;
+    must_live_and_hold(&stage, bad.len() + 1).await;
+}
+
+#[tokio::test]
+async fn a_job_of_many_numbers_is_as_large_as_its_text() {
+    let stage = stage().await;
+    let answer = stage.post_raw(JOBS, JSON, many_numbers()).await;
+    assert_eq!(answer.status, 201, "{}", answer.body["detail"]);
+    must_live_and_hold(&stage, 1).await;
 }
 
 #[tokio::test]

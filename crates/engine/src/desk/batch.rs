@@ -5,10 +5,12 @@ use futures::stream;
 use rota_model::domain::Domain;
 use rota_model::ids::JobId;
 use rota_model::job::{Job, NewJob};
-use rota_store::StoreError;
+use rota_store::jobs::Jobs;
+use rota_store::seam::Version;
+use rota_store::{StoreError, Versioned};
 use tokio::task::yield_now;
 
-use super::{Checked, JobDesk, SubmitError, Submitted};
+use super::{Checked, JobDesk, SubmitError, Submitted, submitted_again};
 use crate::meter::{Count, Latency};
 use crate::patience::persevere;
 use crate::registry::TURN;
@@ -46,6 +48,10 @@ struct Placed {
 }
 
 type Answer = Result<Accepted, SubmitError>;
+
+fn unanswered() -> Answer {
+    Err(StoreError::unavailable("submit", "it was left out").into())
+}
 
 impl JobDesk {
     /// Takes many jobs, at most [`MAX_BATCH`]. On return those that are accepted are on disk.
@@ -90,7 +96,6 @@ impl JobDesk {
                 *place = Some(answer);
             }
         }
-        let unanswered = || Err(StoreError::unavailable("submit", "it was left out").into());
         answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()
     }
 
@@ -108,36 +113,76 @@ impl JobDesk {
             self.job(domain, submission, checked.known.as_deref(), checked.job_id, number)
         };
         let jobs: Vec<Job> = numbered.map(job).collect();
-        match self.create_all(jobs).await {
+        let created = match self.create_all(&jobs).await {
+            Err(StoreError::Refused { .. }) => self.create_all_but_refused(jobs).await,
+            created => created,
+        };
+        match created {
             Ok(answers) => places.into_iter().zip(answers).collect(),
             Err(error) => all_failed(error),
         }
     }
 
-    async fn create_all(&self, jobs: Vec<Job>) -> Result<Vec<Answer>, StoreError> {
+    /// No store takes one of them, and nothing is written: those that are at fault are told so, and the others are created.
+    async fn create_all_but_refused(&self, jobs: Vec<Job>) -> Result<Vec<Answer>, StoreError> {
+        let faults: Vec<_> = jobs.iter().map(|job| Jobs::check_new(job).err()).collect();
+        let faultless = jobs.into_iter().zip(&faults).filter(|(_, fault)| fault.is_none());
+        let faultless: Vec<Job> = faultless.map(|(job, _)| job).collect();
+        let mut created = self.create_all(&faultless).await?.into_iter();
+        let answer = |fault: Option<StoreError>| match fault {
+            Some(fault) => Err(fault.into()),
+            None => created.next().unwrap_or_else(unanswered),
+        };
+        Ok(faults.into_iter().map(answer).collect())
+    }
+
+    async fn create_all(&self, jobs: &[Job]) -> Result<Vec<Answer>, StoreError> {
         let mut repeated = false;
         let created = persevere("create jobs", |maybe| {
             repeated |= maybe;
-            self.jobs.create_all(&jobs)
+            self.jobs.create_all(jobs)
         });
         let created = created.await?;
-        let mut answers = Vec::with_capacity(created.len());
-        for (job, created) in jobs.iter().zip(created) {
-            // An id that was just made up can only have been taken by us.
-            let ours = created.is_some() || (repeated && job.idempotency_key.is_none());
-            answers.push(if ours {
-                Ok(Accepted::new(job))
-            } else {
-                self.submitted_before(job).await.map(|found| Accepted::of(&found))
-            });
+        // An id that was just made up can only have been taken by us.
+        let is_ours = |job: &Job, created: Option<Version>| {
+            created.is_some() || (repeated && job.idempotency_key.is_none())
+        };
+        let ours: Vec<bool> = jobs.iter().zip(created).map(|(job, created)| is_ours(job, created)).collect();
+        let others = jobs.iter().zip(&ours).filter(|(_, ours)| !**ours).map(|(job, _)| job);
+        let mut found = self.found_before(others.collect()).await.into_iter();
+        self.processor.expect(jobs);
+        let answer = |(job, ours): (&Job, bool)| {
+            if ours { Ok(Accepted::new(job)) } else { found.next().unwrap_or_else(unanswered) }
+        };
+        Ok(jobs.iter().zip(ours).map(answer).collect())
+    }
+
+    /// What is there under the ids that were taken: one read for all of them.
+    async fn found_before(&self, taken: Vec<&Job>) -> Vec<Answer> {
+        let ids: Vec<JobId> = taken.iter().map(|job| job.job_id).collect();
+        let found = match persevere("submit", |_| self.jobs.get_each(&ids)).await {
+            Ok(found) => found,
+            Err(error) => return taken.iter().map(|_| Err(error.clone().into())).collect(),
+        };
+        let mut answers = Vec::with_capacity(taken.len());
+        for (ours, there) in taken.into_iter().zip(found) {
+            answers.push(self.found(ours, there).await);
         }
-        self.processor.expect(&jobs);
-        Ok(answers)
+        answers
+    }
+
+    async fn found(&self, ours: &Job, there: Option<Versioned<Job>>) -> Answer {
+        let found = match there.filter(|there| there.document.domain == ours.domain) {
+            Some(there) => submitted_again(ours, there),
+            // It was deleted, or cannot be understood: that is said by a look at it alone.
+            None => self.submitted_before(ours).await,
+        };
+        found.map(|found| Accepted::of(&found))
     }
 
     async fn submit_each(&self, domain: &Domain, submissions: Vec<Placed>) -> Vec<(usize, Answer)> {
-        let submit = |Placed { nth, submission, .. }| async move {
-            let submitted = Box::pin(self.take(domain, submission)).await;
+        let submit = |Placed { nth, checked, submission }| async move {
+            let submitted = Box::pin(self.take_checked(domain, submission, checked)).await;
             (nth, submitted.map(|submitted| Accepted::of(&submitted)))
         };
         stream::iter(submissions).map(submit).buffered(SIDE_BY_SIDE).collect().await

@@ -4,7 +4,8 @@
 //! died. Whether a holder lives is read after its job was found, from its `state` document: who claims has written that
 //! before. What others hold who live is counted, and not read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{MutexGuard, PoisonError};
 
 use rota_model::ids::{Incarnation, JobId};
 use rota_model::job::Job;
@@ -12,6 +13,7 @@ use rota_model::node::{NodeState, NodeStatus};
 use rota_store::jobs::Held;
 use rota_store::limits::MAX_PAGE;
 use rota_store::nodes::Nodes;
+use rota_store::seam::{Key, Version};
 use rota_store::{StoreError, Versioned};
 
 use super::Processor;
@@ -21,6 +23,25 @@ use crate::flaws::Flaw;
 
 /// How many jobs are queued again in one write.
 const SLICE: usize = 500;
+
+/// What is known of the jobs that name us, from one look to the next.
+#[derive(Clone, Default)]
+pub(super) struct Own {
+    /// Those in hand: at which version they were read, and under which epoch they were ours. Who finds the same version need
+    /// not read again: what runs for long is not read over and over, payload and all.
+    read: BTreeMap<JobId, (Version, u64)>,
+    /// Those whose handlers were stopped with the lease: when they are given back, they have begun.
+    interrupted: BTreeSet<(JobId, u64)>,
+}
+
+impl Own {
+    /// What a look found takes the place of what was known before it; what came up meanwhile stays.
+    fn update(&mut self, before: &Own, found: Own) {
+        self.read = found.read;
+        self.interrupted
+            .retain(|held| found.interrupted.contains(held) || !before.interrupted.contains(held));
+    }
+}
 
 impl Processor {
     /// Queues again what dead nodes held, and what names us although we do not have it in hand; stops what we have in hand
@@ -85,7 +106,7 @@ impl Processor {
                 let again = (after.attempt < after.attempts).then_some(now);
                 after.fail(epoch, "its node died", again, now, node)
             } else {
-                after.lose(epoch, now, node)
+                after.lose(epoch, self.surroundings.chance(), now, node)
             };
             changed.ok().map(|()| after)
         })
@@ -98,21 +119,56 @@ impl Processor {
         ours: Incarnation,
         seen: &mut BTreeSet<(JobId, u64)>,
     ) -> Result<usize, StoreError> {
-        let forgets = self.surroundings.has(Flaw::LostClaimForgotten);
-        self.queue_again(Some(&ours.to_string()), |job| {
-            if self.hands().has(&job.document) || forgets {
-                seen.insert((job.document.job_id, job.document.epoch));
-                return None;
+        let (ours, before) = (ours.to_string(), self.own().clone());
+        let (mut found, mut given_back, mut after) = (Own::default(), 0, None);
+        loop {
+            let (keys, next) = self.jobs.keys_held_by(&ours, MAX_PAGE, after).await?;
+            let mut unknown = Vec::new();
+            for (key, version) in keys {
+                match self.as_read(&before, &key, version) {
+                    Some((id, epoch)) => _ = found.read.insert(id, (version, epoch)),
+                    None => unknown.push(key),
+                }
             }
-            let mut after = job.document.clone();
-            let released = after.release(after.epoch, self.surroundings.now(), self.node());
-            released.ok().map(|()| after)
-        })
-        .await
+            let held = self.jobs.held_among(&ours, unknown).await?;
+            given_back += self.queue_each(held, |job| self.sort(job, &before, &mut found)).await?;
+            match next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        seen.extend(found.read.iter().map(|(id, (_, epoch))| (*id, *epoch)));
+        self.own().update(&before, found);
+        Ok(given_back)
     }
 
-    /// Goes through what somebody holds, and writes what `change` makes of it. Overtaken means that its holder, or another
-    /// node, was faster. What cannot be read is run by nobody: it is set aside.
+    /// A job that we have in hand, if it still is what was read of it.
+    fn as_read(&self, before: &Own, key: &Key, version: Version) -> Option<(JobId, u64)> {
+        let id = key.id.parse().ok()?;
+        let (_, epoch) = before.read.get(&id).filter(|(read, _)| *read == version)?;
+        let hands = self.hands();
+        hands.running.get(&id).filter(|held| held.epoch == *epoch).map(|held| (id, held.epoch))
+    }
+
+    /// What becomes of a job that names us: nothing if it is in hand.
+    fn sort(&self, job: &Versioned<Job>, before: &Own, found: &mut Own) -> Option<Job> {
+        let (id, epoch) = (job.document.job_id, job.document.epoch);
+        if self.hands().has(&job.document) || self.surroundings.has(Flaw::LostClaimForgotten) {
+            found.read.insert(id, (job.version, epoch));
+            return None;
+        }
+        let (now, node) = (self.surroundings.now(), self.node());
+        let mut after = job.document.clone();
+        let given_back = if before.interrupted.contains(&(id, epoch)) {
+            found.interrupted.insert((id, epoch));
+            after.interrupt(epoch, now, node)
+        } else {
+            after.release(epoch, now, node)
+        };
+        given_back.ok().map(|()| after)
+    }
+
+    /// Goes through what somebody holds, and writes what `change` makes of it.
     async fn queue_again(
         &self,
         holder: Option<&str>,
@@ -120,26 +176,39 @@ impl Processor {
     ) -> Result<usize, StoreError> {
         let (mut taken, mut after) = (0, None);
         loop {
-            let Held { jobs, unreadable, next } = self.jobs.held_by(holder, MAX_PAGE, after).await?;
-            let with_change = |job| change(&job).map(|after| (job, after));
-            let changes: Vec<_> = jobs.into_iter().filter_map(with_change).collect();
-            for slice in changes.chunks(SLICE) {
-                let written = self.jobs.save_or_set_aside(slice, self.surroundings.now()).await?;
-                taken += written;
-                // Where another node was faster with some of them, it is not known with which.
-                if written == slice.len() {
-                    let lost = slice.iter().filter(|(before, after)| after.lost > before.document.lost);
-                    lost.for_each(|(_, after)| self.tell_of_loss(after));
-                }
-            }
-            for job in unreadable {
-                self.jobs.set_aside(job, self.surroundings.now()).await?;
-            }
+            let held = self.jobs.held_by(holder, MAX_PAGE, after).await?;
+            let next = held.next.clone();
+            taken += self.queue_each(held, &mut change).await?;
             match next {
                 Some(next) => after = Some(next),
                 None => return Ok(taken),
             }
         }
+    }
+
+    /// Writes what `change` makes of jobs. Overtaken means that its holder, or another node, was faster. What cannot be read is
+    /// run by nobody: it is set aside.
+    async fn queue_each(
+        &self,
+        held: Held,
+        mut change: impl FnMut(&Versioned<Job>) -> Option<Job>,
+    ) -> Result<usize, StoreError> {
+        let mut taken = 0;
+        let with_change = |job| change(&job).map(|after| (job, after));
+        let changes: Vec<_> = held.jobs.into_iter().filter_map(with_change).collect();
+        for slice in changes.chunks(SLICE) {
+            let written = self.jobs.save_or_set_aside(slice, self.surroundings.now()).await?;
+            taken += written;
+            // Where another node was faster with some of them, it is not known with which.
+            if written == slice.len() {
+                let lost = slice.iter().filter(|(before, after)| after.lost > before.document.lost);
+                lost.for_each(|(_, after)| self.tell_of_loss(after));
+            }
+        }
+        for job in held.unreadable {
+            self.jobs.set_aside(job, self.surroundings.now()).await?;
+        }
+        Ok(taken)
     }
 
     /// Stops what we run and that is ours no more: somebody cancelled it, or took it over. What was just seen to be ours
@@ -163,6 +232,17 @@ impl Processor {
             }
         }
         Ok(())
+    }
+
+    /// A handler was stopped, and nothing is written about that.
+    pub(super) fn note_interrupted(&self, id: JobId, epoch: u64, why: Stop) {
+        if why == Stop::LeaseOver {
+            self.own().interrupted.insert((id, epoch));
+        }
+    }
+
+    pub(super) fn own(&self) -> MutexGuard<'_, Own> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn incarnation(&self) -> Incarnation {

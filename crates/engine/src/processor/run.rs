@@ -43,6 +43,8 @@ pub(super) enum Outcome {
     Expired,
     /// It was stopped by us.
     Stopped(Stop),
+    /// It was stopped by us before its handler began.
+    NotBegun(Stop),
 }
 
 impl Outcome {
@@ -56,7 +58,8 @@ impl Outcome {
         node: NodeId,
     ) -> Result<(), Refusal> {
         match self {
-            Outcome::Stopped(_) => job.release(epoch, now, node),
+            Outcome::Stopped(_) => job.interrupt(epoch, now, node),
+            Outcome::NotBegun(_) => job.release(epoch, now, node),
             Outcome::Expired => job.expire_held(epoch, now, node),
             Outcome::TimedOut => {
                 job.time_out(epoch, job.next_attempt(Retry::Backoff, chance, now), now, node)
@@ -86,14 +89,21 @@ impl InHand {
         let job = Mutex::new(job);
         let outcome = match may_begin {
             Ok(()) => processor.run_handler(&job, &self.brake).await,
-            Err(why) => Outcome::Stopped(why),
+            Err(why) => Outcome::NotBegun(why),
         };
         processor.handler_ended(self.id, &self.brake);
-        if let Outcome::Stopped(why @ (Stop::NotOurs | Stop::LeaseOver)) = outcome {
-            processor.tell_of_stop(&job.into_inner().document, why);
-        } else {
-            let chance = processor.surroundings.chance();
-            settle(Finished { job: job.into_inner(), epoch, outcome, chance, held: self });
+        match outcome {
+            Outcome::Stopped(why @ (Stop::NotOurs | Stop::LeaseOver)) => {
+                processor.note_interrupted(self.id, epoch, why);
+                processor.tell_of_stop(&job.into_inner().document, why);
+            }
+            Outcome::NotBegun(why @ (Stop::NotOurs | Stop::LeaseOver)) => {
+                processor.tell_of_stop(&job.into_inner().document, why);
+            }
+            outcome => {
+                let chance = processor.surroundings.chance();
+                settle(Finished { job: job.into_inner(), epoch, outcome, chance, held: self });
+            }
         }
     }
 }
@@ -101,7 +111,7 @@ impl InHand {
 impl Processor {
     async fn run_handler(self: &Arc<Self>, job: &Mutex<Box<Versioned<Job>>>, brake: &Brake) -> Outcome {
         if let Some(why) = brake.why() {
-            return Outcome::Stopped(why);
+            return Outcome::NotBegun(why);
         }
         let (handler, context, said, attempt) = {
             let job = &job.lock().await.document;
@@ -111,7 +121,7 @@ impl Processor {
                 return Outcome::Expired;
             }
             let Some(handler) = self.types.handler(&job.input.kind) else {
-                return Outcome::Stopped(Stop::Release);
+                return Outcome::NotBegun(Stop::Release);
             };
             self.surroundings.meter().record(Latency::QueueWait, now.since(job.run_at));
             let (attempt, traceparent) = self.trace(job);

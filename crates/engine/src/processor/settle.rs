@@ -255,7 +255,9 @@ fn counted_as(outcome: &Outcome, status: JobStatus) -> Count {
         JobStatus::Successful => Count::JobsSuccessful,
         JobStatus::Failed => Count::JobsFailed,
         JobStatus::Error => Count::JobsInError,
-        JobStatus::Queued | JobStatus::Started if matches!(outcome, Outcome::Stopped(_)) => {
+        JobStatus::Queued | JobStatus::Started
+            if matches!(outcome, Outcome::Stopped(_) | Outcome::NotBegun(_)) =>
+        {
             Count::JobsGivenBack
         }
         JobStatus::Queued | JobStatus::Started => Count::JobsRetried,

@@ -49,15 +49,19 @@ impl Processor {
 fn trouble(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Ended(Ok(result)) => fault_of(result),
-        Outcome::Ended(Err(HandlerError::Stopped)) | Outcome::Stopped(Stop::Release) => {
-            Some("it was given back before it had ended".to_owned())
-        }
+        Outcome::Ended(Err(HandlerError::Stopped)) => Some(stopped(Stop::Release)),
         Outcome::Ended(Err(error)) => Some(shortened(error.to_string())),
         Outcome::TimedOut => Some("it took too long".to_owned()),
         Outcome::Expired => Some("it expired before it could begin".to_owned()),
-        Outcome::Stopped(Stop::NotOurs) => Some("it was cancelled, or runs elsewhere by now".to_owned()),
-        Outcome::Stopped(Stop::LeaseOver) => {
-            Some("its node could not be sure any more that the job is its own".to_owned())
-        }
+        Outcome::Stopped(why) | Outcome::NotBegun(why) => Some(stopped(*why)),
     }
+}
+
+fn stopped(why: Stop) -> String {
+    let said = match why {
+        Stop::Release => "it was given back before it had ended",
+        Stop::NotOurs => "it was cancelled, or runs elsewhere by now",
+        Stop::LeaseOver => "its node could not be sure any more that the job is its own",
+    };
+    said.to_owned()
 }

@@ -25,7 +25,7 @@ impl Processor {
         if went_well {
             return journal.tell_of(&about, Level::Debug, "it ended as SUCCESSFUL", None);
         }
-        if matches!(outcome, Outcome::Stopped(_)) {
+        if matches!(outcome, Outcome::Stopped(_) | Outcome::NotBegun(_)) {
             return journal.tell_of(&about, Level::Info, "it was given back, for any node to run", None);
         }
         let (level, title) = match (outcome, job.status) {

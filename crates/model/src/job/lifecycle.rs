@@ -14,6 +14,8 @@
 //!    └────────────────────── requeue ──────────────────┘
 //! ```
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -25,6 +27,10 @@ use crate::transition::{IllegalTransition, Table};
 
 /// A job that killed its node this often is given up.
 pub const MAX_LOST: u32 = 20;
+/// The first losses are made up for at once. From this one on a job waits for a while, each time longer, so that those that
+/// are claimed together with one that kills its nodes part from it.
+const PARTS_FROM: u32 = 3;
+const LONGEST_PARTING: Duration = Duration::from_secs(60);
 /// How much of its past a job keeps; the oldest goes first.
 pub const MAX_HISTORY: usize = 100;
 /// How large a result in its history may be, in bytes of JSON, once another has followed.
@@ -183,8 +189,13 @@ impl Job {
 
     /// Whether its time to begin is over. Whoever has begun once, and is tried again, does not expire.
     pub fn is_expired(&self, now: UnixMillis) -> bool {
-        let just_claimed = u64::from(self.status == JobStatus::Started);
-        self.epoch <= just_claimed && self.expires_at.is_some_and(|at| at <= now)
+        !self.has_begun() && self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether an attempt at it was begun before. A claim is no beginning: what was claimed may be given back without a run.
+    /// Of what a dead node held nobody knows, so it counts as begun.
+    pub fn has_begun(&self) -> bool {
+        self.attempt > 1 || self.lost > 0
     }
 
     /// The node that claimed it under this epoch finds that it came too late.
@@ -213,8 +224,9 @@ impl Job {
         Ok(())
     }
 
-    /// The node that held the job under this epoch is dead. Costs no attempt.
-    pub fn lose(&mut self, epoch: u64, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
+    /// The node that held the job under this epoch is dead. Costs no attempt. `chance`, from 0 to 1, parts those that are
+    /// lost together again and again.
+    pub fn lose(&mut self, epoch: u64, chance: f64, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
         self.must_hold(epoch)?;
         if self.lost + 1 >= MAX_LOST {
             self.lost += 1;
@@ -223,16 +235,26 @@ impl Job {
         self.step(JobEvent::Lose, now, by)?;
         self.remember(JobEvent::Lose, now, Map::new());
         self.lost += 1;
-        self.let_go(self.run_at);
+        let pause = parting(self.lost).mul_f64(chance.clamp(0.0, 1.0));
+        let again = if pause.is_zero() { self.run_at } else { self.run_at.max(now.plus(pause)) };
+        self.let_go(again);
         Ok(())
     }
 
-    /// The node that held the job under this epoch gives it back: it stops, and somebody else may run it at once.
+    /// The node that held the job under this epoch gives it back without having begun, and somebody else may run it at once.
     pub fn release(&mut self, epoch: u64, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
         self.must_hold(epoch)?;
         self.step(JobEvent::Release, now, by)?;
         self.remember(JobEvent::Release, now, Map::new());
         self.let_go(self.run_at);
+        Ok(())
+    }
+
+    /// The node that held the job under this epoch stopped its handler, and gives it back. It was begun with in time, and
+    /// does not expire any more.
+    pub fn interrupt(&mut self, epoch: u64, now: UnixMillis, by: NodeId) -> Result<(), Refusal> {
+        self.release(epoch, now, by)?;
+        self.expires_at = None;
         Ok(())
     }
 
@@ -310,6 +332,12 @@ impl Job {
         let (epoch, node) = (self.epoch, self.owner_node);
         self.history.push(HistoryEntry { at, event, epoch, node, result, extra: Extra::new() });
     }
+}
+
+/// Within which span a job is queued again after so many losses.
+fn parting(lost: u32) -> Duration {
+    let doubled = lost.checked_sub(PARTS_FROM).map(|times| Duration::from_secs(1 << times.min(10)));
+    doubled.unwrap_or_default().min(LONGEST_PARTING)
 }
 
 fn reason(kind: &str, why: &str) -> Map<String, Value> {

@@ -25,7 +25,7 @@ pub enum WaitingReason {
     NotWaiting,
     /// It is to run later.
     Time,
-    /// An attempt failed, and the pause before the next is not over.
+    /// An attempt failed, or its nodes died with it again and again, and the pause before the next is not over.
     BetweenAttempts,
     /// No node that lives runs its type.
     NoNode,
@@ -73,7 +73,7 @@ pub fn why(job: &Job, nodes: &[NodeState], known: &Circumstances, now: UnixMilli
     let waits = reason != WaitingReason::NotWaiting;
     let by_time = matches!(reason, WaitingReason::Time | WaitingReason::BetweenAttempts);
     // Whoever has begun once does not expire.
-    let expires = waits && job.epoch == 0;
+    let expires = waits && !job.has_begun();
     Waiting {
         reason,
         detail,
@@ -126,9 +126,14 @@ fn reason(job: &Job, nodes: &[NodeState], known: &Circumstances, now: UnixMillis
 
 fn by_time(job: &Job) -> (WaitingReason, String) {
     let at = job.run_at;
-    let failed = job.history.last().filter(|entry| entry.event == JobEvent::Retry);
-    let Some(failed) = failed else {
-        return (WaitingReason::Time, format!("It is to run at {at}."));
+    let failed = match job.history.last() {
+        Some(failed) if failed.event == JobEvent::Retry => failed,
+        Some(lost) if lost.event == JobEvent::Lose => {
+            let detail =
+                format!("Its node died {} times while running it. It may run again at {at}.", job.lost);
+            return (WaitingReason::BetweenAttempts, detail);
+        }
+        _ => return (WaitingReason::Time, format!("It is to run at {at}.")),
     };
     let (before, attempts) = (job.attempt.saturating_sub(1), job.attempts);
     let why = error(failed).map(|error| format!(": {error}")).unwrap_or_default();
@@ -232,6 +237,13 @@ mod tests {
         let told = why(&again, &[], &Circumstances::default(), NOW);
         assert_eq!((told.reason, told.expires_at), (WaitingReason::BetweenAttempts, None));
         assert_eq!(told.detail, "Attempt 1 of 3 failed: no route. The next one is at 2030-01-01T00:01:00Z.");
+        let lost = job(json!({
+            "runAt": later.0, "lost": 4, "epoch": 4, "history": [{"at": NOW.0, "event": "LOSE", "epoch": 4}],
+        }));
+        let told = why(&lost, &[], &Circumstances::default(), NOW);
+        assert_eq!((told.reason, told.until), (WaitingReason::BetweenAttempts, Some(later)));
+        let detail = "Its node died 4 times while running it. It may run again at 2030-01-01T00:01:00Z.";
+        assert_eq!(told.detail, detail);
     }
 
     #[test]

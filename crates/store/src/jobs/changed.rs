@@ -130,7 +130,7 @@ mod tests {
             Box::new(|job| job.report(job.epoch, progress.clone(), UnixMillis(3), node).unwrap()),
             Box::new(|job| job.fail(job.epoch, "no", Some(UnixMillis(9)), UnixMillis(4), node).unwrap()),
             Box::new(|job| claim(job).unwrap()),
-            Box::new(|job| job.lose(job.epoch, UnixMillis(5), node).unwrap()),
+            Box::new(|job| job.lose(job.epoch, 0.0, UnixMillis(5), node).unwrap()),
             Box::new(|job| claim(job).unwrap()),
             Box::new(|job| {
                 job.succeed(job.epoch, Map::from_iter([("a".into(), json!(1))]), UnixMillis(6), node)

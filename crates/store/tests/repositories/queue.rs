@@ -10,6 +10,7 @@ use rota_store::limits::MAX_BATCH;
 use rota_store::repository::Saved;
 use rota_store::seam::Key;
 use rota_store::seam::Version;
+use rota_testkit::faults::{Call, Effect, Fate, FaultyStore, Lot, Truth};
 use serde_json::json;
 
 use super::jobs::job;
@@ -26,7 +27,11 @@ fn names(jobs: &[Versioned<Job>]) -> Vec<&str> {
 /// Stored under an id, and understood by nobody.
 fn unreadable(status: &str) -> (Key, serde_json::Value) {
     let key = Key::new(&JOBS, JobId::derived(&["unreadable", status]));
-    (key, json!({"jobName": 7.to_string(), "status": status, "expiresAt": 1, "input": {"type": "noop"}}))
+    (
+        key,
+        json!({"jobName": 7.to_string(), "status": status, "attempt": 1, "lost": 0, "expiresAt": 1,
+        "input": {"type": "noop"}}),
+    )
 }
 
 #[tokio::test]
@@ -104,6 +109,35 @@ async fn a_claim_may_be_about_some_sections() {
     assert_eq!(claim(None, 10).await, [0, 3, 5]);
 }
 
+/// Every write fails.
+struct Unwritable;
+
+impl Fate for Unwritable {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        let effect = if matches!(call, Call::Write(_)) { Effect::Fails } else { Effect::Done };
+        Lot { effect, ..Lot::CALM }
+    }
+}
+
+#[tokio::test]
+async fn a_claim_brings_what_can_be_read_though_the_rest_cannot_be_set_aside() {
+    let truth = Truth::new(store());
+    let (key, mut body) = unreadable("QUEUED");
+    body["runAt"] = json!(0);
+    put(truth.store(), key.clone(), body).await;
+    Jobs::new(Arc::clone(truth.store())).create_all(&[queued("a"), queued("b")]).await.unwrap();
+    let jobs = Jobs::new(Arc::new(FaultyStore::new(&truth, Arc::new(Unwritable))));
+    let holder = Holder { node: node("a"), incarnation: Incarnation::derived(&["a"]) };
+    let from = [Share { lane: None, types: vec!["noop".to_owned()], limit: 10 }];
+    let claimed = jobs.claim_due(UnixMillis(5), holder, &from, None, ClaimToken::derived(&["a"]), 10).await;
+    let mut claimed = names(&claimed.unwrap()).iter().map(ToString::to_string).collect::<Vec<_>>();
+    claimed.sort();
+    assert_eq!(claimed, ["a", "b"]);
+    let held = jobs.held_by(Some(&holder.incarnation.to_string()), 10, None).await.unwrap();
+    let left: Vec<&Key> = held.unreadable.iter().map(|unreadable| &unreadable.key).collect();
+    assert_eq!((held.jobs.len(), left), (2, vec![&key]), "whoever looks after its claims finds it");
+}
+
 #[tokio::test]
 async fn what_expired_comes_with_the_earliest_first() {
     let store = store();
@@ -120,7 +154,10 @@ async fn what_expired_comes_with_the_earliest_first() {
         expiring("first", 10, JobStatus::Queued),
         expiring("begun", 10, JobStatus::Started),
         expiring("ended", 10, JobStatus::Failed),
-        expiring("second", 20, JobStatus::Queued),
+        // It was claimed and given back, without a beginning.
+        Job { epoch: 3, ..expiring("second", 20, JobStatus::Queued) },
+        Job { epoch: 1, attempt: 2, ..expiring("failed once", 10, JobStatus::Queued) },
+        Job { epoch: 1, lost: 1, ..expiring("lost once", 10, JobStatus::Queued) },
     ];
     jobs.create_all(&all).await.unwrap();
     let (key, body) = unreadable("QUEUED");

@@ -34,10 +34,10 @@ async fn a_key_has_one_job_at_a_time() {
 
     assert!(matches!(keys.save(&first, &second).await.unwrap(), Saved::Applied(_)));
     assert_eq!(keys.save(&first, &key("red", &long, "third", 3)).await.unwrap(), Saved::Overtaken);
-    assert_eq!(keys.delete(&first, UnixMillis(3)).await.unwrap(), Saved::Overtaken);
+    assert_eq!(keys.delete_all(vec![first], UnixMillis(3)).await.unwrap(), [Saved::Overtaken]);
     let moved = keys.get(&domain("red"), &long).await.unwrap().unwrap();
     assert_eq!(moved.document, second);
-    assert!(matches!(keys.delete(&moved, UnixMillis(3)).await.unwrap(), Saved::Applied(_)));
+    assert!(matches!(keys.delete_all(vec![moved], UnixMillis(3)).await.unwrap()[..], [Saved::Applied(_)]));
     assert_eq!(keys.get(&domain("red"), &long).await.unwrap(), None);
     new(keys.create(key("red", &long, "fourth", 4)).await.unwrap());
 }

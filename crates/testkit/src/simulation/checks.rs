@@ -68,6 +68,7 @@ pub const CHECKS: &[Check] = &[
     check("4", "only_a_requeue_leads_out_of_an_end", epochs::only_a_requeue_leads_out),
     check("4", "only_failures_cost_attempts", attempts::only_failures_cost_attempts),
     check("4", "every_bad_end_has_its_reason", attempts::every_bad_end_has_its_reason),
+    check("4", "nothing_begins_too_late", attempts::nothing_begins_too_late),
     check("3", "no_result_is_forgotten", attempts::no_result_is_forgotten),
     check("2", "handlers_stop_with_their_lease", leases::handlers_stop_with_their_lease),
     check("2", "nothing_begins_without_a_lease", leases::nothing_begins_without_a_lease),

@@ -95,6 +95,11 @@ impl Lived {
         self.began > from || is_over || stops || meets(&self.frozen) || meets(&self.cut_off)
     }
 
+    /// The least that its wall clock was ahead up to an instant.
+    pub fn least_ahead_ms(&self, at: Duration) -> i64 {
+        self.off_by_ms.iter().filter(|(since, _)| *since <= at).map(|(_, off)| *off).min().unwrap_or(0)
+    }
+
     /// The most that its wall clock was ahead up to an instant.
     pub fn most_ahead_ms(&self, at: Duration) -> i64 {
         self.off_by_ms.iter().filter(|(since, _)| *since <= at).map(|(_, off)| *off).max().unwrap_or(0)

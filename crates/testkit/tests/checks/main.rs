@@ -30,7 +30,7 @@ fn found(tell: impl FnOnce(&mut Tale)) -> BTreeSet<&'static str> {
 type Tell = fn(&mut Tale);
 
 /// For each check, something that it must find.
-const FAULTS: [(&str, Tell); 35] = [
+const FAULTS: [(&str, Tell); 36] = [
     ("acknowledged_jobs_are_there", |tale| {
         let job = tale.submit(1);
         tale.told(Reply::Submitted(vec![Accepted::New(job)]));
@@ -86,6 +86,14 @@ const FAULTS: [(&str, Tell); 35] = [
     ("every_bad_end_has_its_reason", |tale| {
         let job = tale.submit(1);
         tale.job(ONE, job, |job| end(job, JobStatus::Error));
+    }),
+    ("nothing_begins_too_late", |tale| {
+        let job = tale.submit(1);
+        tale.job(ONE, job, |job| job.expires_at = Some(job.run_at));
+        tale.claim(ONE, job);
+        tale.job(ONE, job, |job| job.release(1, job.run_at, node(ONE)).unwrap());
+        tale.pass(100);
+        tale.runs(ONE, job);
     }),
     ("no_result_is_forgotten", |tale| {
         let job = tale.submit(1);
@@ -320,7 +328,7 @@ fn what_limits_let_through_is_no_fault() {
         tale.crashes(ONE);
         condemn_after(tale, &[true; 7]);
         let now = tale.wall();
-        tale.job(TWO, mine, |job| job.lose(1, now, node(TWO)).unwrap());
+        tale.job(TWO, mine, |job| job.lose(1, 0.0, now, node(TWO)).unwrap());
         tale.runs(TWO, mine);
     });
     assert_eq!(none, BTreeSet::new());
@@ -336,7 +344,7 @@ fn a_death_that_is_noticed_in_time_is_no_fault() {
         tale.crashes(ONE);
         condemn_after(tale, &[true; 7]);
         let now = tale.wall();
-        tale.job(TWO, job, |job| job.lose(1, now, node(TWO)).unwrap());
+        tale.job(TWO, job, |job| job.lose(1, 0.0, now, node(TWO)).unwrap());
         tale.runs(TWO, job);
     });
     assert_eq!(none, BTreeSet::new());

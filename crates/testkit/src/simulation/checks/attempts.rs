@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rota_model::job::lifecycle::MAX_LOST;
 use rota_model::job::{Job, JobStatus};
+use rota_model::time::UnixMillis;
 
 use super::Finding;
 use super::leases::LEASE;
@@ -91,6 +92,22 @@ fn may_be_given_up(story: &Story<'_>, step: &JobStep<'_>, before: &Job, after: &
     let latest = Story::wall(step.at).0 + ahead_ms;
     let is_expired = before.expires_at.is_some_and(|at| at.0 <= latest);
     took_too_long || is_expired || after.lost >= MAX_LOST
+}
+
+/// A job that no handler began with before it expired is begun with by none, however often it was claimed and given back.
+pub fn nothing_begins_too_late(story: &Story<'_>) -> Vec<Finding> {
+    let (mut found, mut begun) = (Vec::new(), BTreeSet::new());
+    for run in &story.runs {
+        let is_first = begun.insert(run.work.job);
+        let Some((_, claimed)) = story.claim(run.work.job, run.work.epoch).filter(|_| is_first) else {
+            continue;
+        };
+        let ahead_ms = story.lives.get(&run.work.life).map_or(0, |lived| lived.least_ahead_ms(run.begun));
+        if claimed.is_expired(UnixMillis(Story::wall(run.begun).0 + ahead_ms)) {
+            found.push((run.begun, format!("{} begins after it expired", name(story, run.work.job))));
+        }
+    }
+    found
 }
 
 /// A handler that ended well does not run again, unless its node was kept from writing that down.
