@@ -233,6 +233,41 @@ async fn buckets_are_listed_oldest_first_by_time_and_name() {
     assert_eq!(paged[..items.len()], items[..]);
 }
 
+/// Buckets without the metric are left out, and no page is lost over them.
+#[tokio::test(start_paused = true)]
+async fn one_metric_is_listed_page_by_page() {
+    let stage = stage().await;
+    for runs in [2, 0, 0, 1, 0, 3] {
+        run_jobs(&stage, runs).await;
+        sleep(Duration::from_secs(6)).await;
+    }
+    sleep(Duration::from_secs(6)).await;
+    let at_once = stage.get("/api/v1/metrics?name=runTime&limit=1000").await.body;
+    let at_once = at_once["items"].as_array().unwrap().clone();
+    let all = stage.get("/api/v1/metrics?limit=1000").await.body["items"].as_array().unwrap().len();
+    assert!(at_once.len() >= 3 && at_once.len() < all, "{} of {all}", at_once.len());
+    for limit in [1, 2] {
+        let (mut paged, mut path) = (Vec::new(), format!("/api/v1/metrics?name=runTime&limit={limit}"));
+        let mut pages = 0;
+        loop {
+            let page = stage.get(&path).await.body;
+            let items = page["items"].as_array().unwrap();
+            assert!(items.len() <= limit, "{items:?}");
+            paged.extend(items.clone());
+            pages += 1;
+            let Some(next) = page["next"].as_str() else { break };
+            path = format!("/api/v1/metrics?name=runTime&limit={limit}&cursor={next}");
+        }
+        assert_eq!(paged, at_once);
+        assert!(pages > 1);
+    }
+    let count = |bucket: &Value| {
+        let by_node = bucket["metrics"]["runTime"].as_object().unwrap();
+        by_node.values().map(|sample| sample["count"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(at_once.iter().map(count).sum::<u64>(), 6);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_asked_is_refused() {
     let stage = stage().await;
