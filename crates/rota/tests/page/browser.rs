@@ -89,12 +89,13 @@ impl Browser {
         self.driver.cdp().send_raw("Page.addScriptToEvaluateOnNewDocument", script).await.unwrap();
     }
 
-    /// A page that is not told when it is hidden or closed, as one whose process is killed.
-    pub(crate) async fn hear_no_farewell(&self) {
+    /// In a page that is not told when it is hidden or closed, as one whose process is killed.
+    pub(crate) async fn without_farewells(&self) {
         let script = "const deaf = (event) => event.stopImmediatePropagation();
-            window.addEventListener('pagehide', deaf, true);
-            document.addEventListener('visibilitychange', deaf, true);";
-        self.run(script, vec![]).await;
+            addEventListener('pagehide', deaf, true);
+            addEventListener('visibilitychange', deaf, true);";
+        let script = json!({"source": script});
+        self.driver.cdp().send_raw("Page.addScriptToEvaluateOnNewDocument", script).await.unwrap();
     }
 
     pub(crate) async fn find(&self, css: &str) -> WebElement {

@@ -291,23 +291,23 @@ async fn a_tab_that_vanishes_leaves_no_stream_behind() {
     json(&home.run(&["domain", "create", "blue"]));
     let browser = Browser::open().await;
     browser.sign_in(&rota).await;
+    browser.without_farewells().await;
     for has_workers in [true, false] {
         if !has_workers {
             browser.without_shared_workers().await;
-            browser.driver.refresh().await.unwrap();
-            browser.until("#connection", "Live").await;
         }
-        browser.hear_no_farewell().await;
+        browser.driver.refresh().await.unwrap();
+        browser.until("#connection", "Live").await;
         until_listeners(&rota, 1).await;
         let first = browser.driver.window().await.unwrap();
         let second = browser.driver.new_tab().await.unwrap();
         browser.driver.switch_to_window(second).await.unwrap();
+        browser.without_farewells().await;
         if !has_workers {
             browser.without_shared_workers().await;
         }
         browser.driver.goto(&format!("{}/#domain=blue", rota.url)).await.unwrap();
         browser.until("#connection", "Live").await;
-        browser.hear_no_farewell().await;
         until_listeners(&rota, 2).await;
         let job = submit(&home, &["noop", "--domain", "blue"]);
         browser.until(&row(id(&job)), "Successful").await;
