@@ -17,6 +17,7 @@ use rota_testkit::process::KEY;
 use serde_json::{Value, json};
 use stage::{Stage, stage};
 use tokio::time::sleep;
+use tower::ServiceExt as _;
 
 const JOBS: &str = "/api/v1/domains/default/jobs";
 
@@ -266,6 +267,34 @@ async fn one_metric_is_listed_page_by_page() {
         by_node.values().map(|sample| sample["count"].as_u64().unwrap()).sum::<u64>()
     };
     assert_eq!(at_once.iter().map(count).sum::<u64>(), 6);
+}
+
+/// What is sent to the observer and how soon it has it, of a real listener that follows real jobs.
+#[tokio::test(start_paused = true)]
+async fn the_observer_is_measured_while_somebody_listens() {
+    let stage = stage().await;
+    let request = axum::http::Request::get("/api/v1/domains/default/events");
+    let request = request.header(header::AUTHORIZATION, format!("Bearer {KEY}"));
+    let request = request.body(axum::body::Body::empty()).unwrap();
+    let stream = stage.router.clone().oneshot(request).await.unwrap();
+    run_jobs(&stage, 3).await;
+    sleep(Duration::from_secs(12)).await;
+    drop(stream);
+    let families = parse(&scraped(&stage).await);
+    let heard = value(&families, "rota_observer_messages_total", &[]);
+    let timed = value(&families, "rota_observer_latency_seconds_count", &[]);
+    assert!(
+        heard >= 6.0 && timed >= 3.0,
+        "each job is told of when it is made and when it ends: {heard}, {timed}"
+    );
+    for (name, field) in [("observerMessages", "value"), ("observerLatency", "count")] {
+        let buckets = stage.get(&format!("/api/v1/metrics?name={name}")).await.body;
+        let of = |bucket: &Value| {
+            let by_node = bucket["metrics"][name].as_object().unwrap();
+            by_node.values().map(|sample| sample[field].as_u64().unwrap()).sum::<u64>()
+        };
+        assert!(buckets["items"].as_array().unwrap().iter().map(of).sum::<u64>() >= 3, "{name}: {buckets}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -243,6 +243,7 @@ async fn a_node_that_dies_is_told_and_its_work_moves_on() {
     };
     browser.until(&node("bert"), "bert").await;
     browser.until(&format!("{} .c-sections", node("bert")), "21: 1, 4 … 61").await;
+    browser.until(&format!("{} .c-age", node("bert")), "just now").await;
     browser.run("globalThis.isTheSamePage = true", vec![]).await;
     let long = NewJob::new("outlives its node", "wait", serde_json::json!({"millis": 3_600_000}));
     let job = fleet.submit(1, long).await.to_string();
