@@ -39,6 +39,10 @@ mod tests {
     use super::*;
     use crate::responder::{Answer, answer};
     use serde_json::json;
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
 
     #[tokio::test]
     async fn a_change_is_made_anew_on_what_others_left() {
@@ -67,7 +71,7 @@ mod tests {
         let red = "red".parse().unwrap();
         let error = client.change_domain(&red, |settings| settings.weight = Some(2)).await.unwrap_err();
         assert_eq!(error.status(), Some(412));
-        let asked = asked.await.unwrap();
+        let asked = timeout(PATIENCE, asked).await.expect("it was tried as often as it may be").unwrap();
         assert_eq!(asked.len(), 10);
         assert!(
             asked[9].starts_with("PUT /api/v1/domains/red HTTP") && asked[9].ends_with(r#"{"weight":2}"#)
