@@ -27,10 +27,11 @@ struct Program {
     debian_package: &'static str,
 }
 
-/// The commands of the README are run by a test, in a shell; the page is looked at in a browser.
-const PROGRAMS: [Program; 4] = [
+/// The commands of the README are run by a test, in a shell; a bar is drawn on a terminal; the page is looked at in a browser.
+const PROGRAMS: [Program; 5] = [
     Program { name: "bash", debian_package: "bash" },
     Program { name: "curl", debian_package: "curl" },
+    Program { name: "script", debian_package: "bsdutils" },
     Program { name: "chromium", debian_package: "chromium" },
     Program { name: "chromedriver", debian_package: "chromium-driver" },
 ];

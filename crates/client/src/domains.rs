@@ -1,20 +1,8 @@
 //! Domains: the tenants of the installation.
 
-use rota_model::domain::{Domain, DomainDocument, DomainSettings};
-use serde::Serialize;
+use rota_model::domain::{Domain, DomainDocument, DomainSettings, NewDomain};
 
 use crate::{Client, Error};
-
-/// How often a change is tried when others change the same domain.
-const MAX_TRIES: u32 = 5;
-
-/// A domain to be made.
-#[derive(Serialize)]
-struct New<'a> {
-    name: &'a Domain,
-    #[serde(flatten)]
-    settings: &'a DomainSettings,
-}
 
 impl Client {
     pub async fn domains(&self) -> Result<Vec<DomainDocument>, Error> {
@@ -27,7 +15,7 @@ impl Client {
         name: &Domain,
         settings: &DomainSettings,
     ) -> Result<DomainDocument, Error> {
-        let new = New { name, settings };
+        let new = NewDomain::new(name.clone(), settings.clone());
         self.post(&["api", "v1", "domains"]).body(&new).document().await
     }
 
@@ -47,22 +35,11 @@ impl Client {
         name: &Domain,
         change: impl Fn(&mut DomainSettings),
     ) -> Result<DomainDocument, Error> {
-        let parts = ["api", "v1", "domains", name.as_str()];
-        let mut tries_left = MAX_TRIES;
-        loop {
-            let (domain, version): (DomainDocument, _) = self.get(&parts).versioned().await?;
+        let changed = |domain: &DomainDocument| {
             let mut settings = domain.settings();
             change(&mut settings);
-            let call = self.put(&parts).body(&settings);
-            let call = match &version {
-                Some(version) => call.header("If-Match", version),
-                None => call,
-            };
-            tries_left -= 1;
-            match call.document().await {
-                Err(error) if matches!(error.status(), Some(409 | 412)) && tries_left > 0 => {}
-                answered => return answered,
-            }
-        }
+            settings
+        };
+        self.change(&["api", "v1", "domains", name.as_str()], changed).await
     }
 }

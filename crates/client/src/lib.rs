@@ -2,7 +2,7 @@
 //!
 //! - [`Client`]: where Rota is and who asks; one method per route
 //! - [`jobs`], [`job_types`], [`logs`], [`metrics`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`]: the routes, each with what it sends and gets
-//! - [`page`]: lists that come in pages
+//! - [`page`]: lists that come in pages; [`change`]: documents of which a part is changed
 //! - [`error`]: why a call gave no answer; a refusal of Rota is told apart from Rota being out of reach
 //!
 //! Documents are those of [`rota_model`]. Cloning a client is cheap: clones share their connections.
@@ -29,6 +29,7 @@
 
 mod address;
 mod call;
+mod change;
 mod client;
 pub mod domains;
 pub mod error;

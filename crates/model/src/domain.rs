@@ -65,6 +65,8 @@ impl fmt::Display for Domain {
     }
 }
 
+/// The weight of a domain that has none of its own.
+pub const DEFAULT_WEIGHT: u32 = 1;
 /// The largest weight of a domain.
 pub const MAX_WEIGHT: u32 = 1_000;
 
@@ -93,6 +95,37 @@ impl DomainSettings {
             check.range("/weight", weight, 1..=MAX_WEIGHT);
         }
         check.finish()
+    }
+}
+
+/// A tenant to be made. The settings are spelled out: flattened ones would let unknown names pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewDomain {
+    pub name: Domain,
+    /// How large its share of the nodes is, where several domains have work; 1 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000)]
+    pub weight: Option<u32>,
+    /// How long jobs are kept once they have ended; for ever if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^([1-9][0-9]{0,5}[dh]|forever)$", example = "30d")]
+    pub keep_jobs: Option<Keep>,
+    /// How long lines of the log about its jobs are kept; 30 days if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^([1-9][0-9]{0,5}[dh]|forever)$", example = "30d")]
+    pub keep_logs: Option<Keep>,
+}
+
+impl NewDomain {
+    pub fn new(name: Domain, settings: DomainSettings) -> Self {
+        let DomainSettings { weight, keep_jobs, keep_logs } = settings;
+        Self { name, weight, keep_jobs, keep_logs }
+    }
+
+    pub fn into_parts(self) -> (Domain, DomainSettings) {
+        let Self { name, weight, keep_jobs, keep_logs } = self;
+        (name, DomainSettings { weight, keep_jobs, keep_logs })
     }
 }
 

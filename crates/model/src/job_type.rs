@@ -169,15 +169,7 @@ impl JobType {
         if let Some(schema) = &self.schema {
             check_schema(&mut check, schema);
         }
-        if let Some(attempts) = self.attempts {
-            check.range("/attempts", attempts, 1..=MAX_ATTEMPTS);
-        }
-        if let Some(backoff) = &self.backoff {
-            check.absorb(backoff.check("/backoff"));
-        }
-        if let Some(timeout_ms) = self.timeout_ms {
-            check.range("/timeoutMs", timeout_ms, 1..=MAX_TIMEOUT_MS);
-        }
+        check_tries(&mut check, self.attempts, self.backoff.as_ref(), self.timeout_ms);
         let TypeLimits { whole, per_key } = self.limits();
         whole.check(&mut check, "");
         per_key.check(&mut check, "/perKey");
@@ -186,6 +178,24 @@ impl JobType {
         }
         check.extra("", &self.extra);
         check.finish()
+    }
+}
+
+/// How often, how soon again and for how long a handler is tried: a type may say it, and a job.
+pub(crate) fn check_tries(
+    check: &mut Checker,
+    attempts: Option<u32>,
+    backoff: Option<&Backoff>,
+    timeout_ms: Option<u64>,
+) {
+    if let Some(attempts) = attempts {
+        check.range("/attempts", attempts, 1..=MAX_ATTEMPTS);
+    }
+    if let Some(backoff) = backoff {
+        check.absorb(backoff.check("/backoff"));
+    }
+    if let Some(timeout_ms) = timeout_ms {
+        check.range("/timeoutMs", timeout_ms, 1..=MAX_TIMEOUT_MS);
     }
 }
 

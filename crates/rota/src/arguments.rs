@@ -18,6 +18,8 @@ use serde_json::Value;
 
 use crate::exit::Failure;
 
+/// What some editors write in front of a text to say that it is UTF-8. It is no part of the text.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Long enough for anything, and short enough to be added to the time.
 const MAX_SPAN: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
@@ -172,7 +174,8 @@ fn object(what: &str, example: &str, given: &str, stdin: impl Read) -> Result<Va
         None if given == "-" => read_all(what, stdin)?,
         None => given.as_bytes().to_vec(),
     };
-    let value = json_text::parse(&text).map_err(|fault| {
+    let text = text.strip_prefix(BOM).unwrap_or(&text);
+    let value = json_text::parse(text).map_err(|fault| {
         Failure::refused(format!(
             "the {what} cannot be used: {fault}; it must be a JSON object, such as {example}"
         ))
@@ -215,6 +218,8 @@ mod tests {
         assert_eq!(payload_without_stdin(r#"{"millis": 1}"#).unwrap(), json!({"millis": 1}));
         assert_eq!(payload_without_stdin(&at_file).unwrap(), json!({"millis": 1}));
         assert_eq!(payload("-", &br#"{"millis": 1}"#[..]).unwrap(), json!({"millis": 1}));
+        std::fs::write(&path, "\u{feff}{\"millis\": 1}\n").unwrap();
+        assert_eq!(payload_without_stdin(&at_file).unwrap(), json!({"millis": 1}), "marked as UTF-8");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What each command does, one file per noun, and what they all work with.
+//! What each command does, one file per noun, and what they all work with. [`paging`] is what lists have in common.
 
 pub(crate) mod domain;
 pub(crate) mod job;
@@ -7,6 +7,7 @@ pub(crate) mod key;
 pub(crate) mod log;
 pub(crate) mod metric;
 pub(crate) mod node;
+pub(crate) mod paging;
 pub(crate) mod session;
 pub(crate) mod store;
 pub(crate) mod up;

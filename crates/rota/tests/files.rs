@@ -151,3 +151,23 @@ fn a_file_of_jobs_is_taken_line_by_line() {
         command(&home, "job submit --file jobs.ndjson").env("ROTA_API_KEY", "rota_nobody").output().unwrap();
     assert_eq!(code(&nobody), 6, "{}", complaint(&nobody));
 }
+
+/// On a terminal one sees how far it is, how fast and how long it still takes; elsewhere nothing of it stands in the way.
+#[test]
+fn a_terminal_shows_a_bar() {
+    let home = home();
+    let _rota = home.up();
+    std::fs::write(home.path().join("jobs.ndjson"), lines(0..20_000)).unwrap();
+    let submit = command(&home, "job submit --file jobs.ndjson");
+    let line = std::iter::once(submit.get_program()).chain(submit.get_args());
+    let line = line.map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let mut terminal = Command::new("script");
+    terminal.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(home.path());
+    terminal.envs(submit.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
+    let shown = terminal.stdin(Stdio::null()).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(["Submitting [", " lines, ", "/s, ", " left"].iter().all(|part| shown.contains(part)), "{shown}");
+    assert!(shown.contains("20000 sent: 20000 new"), "{shown}");
+    let piped = run(&home, "job submit --file jobs.ndjson");
+    assert_eq!((code(&piped), complaint(&piped)), (0, String::new()));
+}

@@ -128,10 +128,10 @@ fn until(what: impl Fn() -> bool) {
 const FAMILY: &str = "trap '' TERM; sh -c 'sleep 600 & echo $! >> ids.new; wait' & echo $$ $! >> ids.new; \
     while [ $(wc -w < ids.new) -lt 3 ]; do sleep 0.01; done; mv ids.new \"$0\"; wait; sleep 600";
 
-fn family(home: &Home, file: &Path) -> (String, Vec<String>) {
+fn family(home: &Home, file: &Path, flags: &[&str]) -> (String, Vec<String>) {
     let payload = json!({"program": "sh", "args": ["-c", FAMILY, file]}).to_string();
     let mut command = home.command();
-    command.env("ROTA_API_KEY", KEY).args(["job", "submit", "exec", "--payload", &payload]);
+    command.env("ROTA_API_KEY", KEY).args(["job", "submit", "exec", "--payload", &payload]).args(flags);
     let job = json(&command.output().unwrap());
     until(|| file.exists());
     let ids: Vec<_> = fs::read_to_string(file).unwrap().split_whitespace().map(str::to_owned).collect();
@@ -155,12 +155,19 @@ fn exec_runs_what_is_allowed_and_leaves_nobody_behind() {
     assert_eq!(code(&refused), 1);
     assert!(String::from_utf8_lossy(&refused.stdout).contains("allowed are: sh"));
 
-    let (id, ids) = family(&home, &home.path().join("cancelled"));
+    let (id, ids) = family(&home, &home.path().join("cancelled"), &[]);
     let cancel = home.command().env("ROTA_API_KEY", KEY).args(["job", "cancel", &id]).output().unwrap();
     assert_eq!(code(&cancel), 0, "{}", complaint(&cancel));
     until(|| !ids.iter().any(|id| lives(id)));
 
-    let (_, ids) = family(&home, &home.path().join("killed"));
+    let limited = ["--timeout", "2s", "--attempts", "1"];
+    let (id, ids) = family(&home, &home.path().join("too slow"), &limited);
+    let ended = home.command().env("ROTA_API_KEY", KEY).args(["job", "wait", &id]).output().unwrap();
+    assert_eq!(code(&ended), 1, "{}", complaint(&ended));
+    assert!(String::from_utf8_lossy(&ended.stdout).contains("\"status\": \"ERROR\""));
+    until(|| !ids.iter().any(|id| lives(id)));
+
+    let (_, ids) = family(&home, &home.path().join("killed"), &[]);
     rota.kill();
     until(|| !ids.iter().any(|id| lives(id)));
 }

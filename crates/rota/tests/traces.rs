@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use rota_testkit::process::{Home, KEY, Rota, code, complaint, json};
-use rota_testkit::receiver::Receiver;
+use rota_testkit::receiver::{AUTHORITY, Receiver};
 use serde_json::{Value, json};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -158,11 +158,28 @@ fn a_collector_that_is_away_holds_nobody_up() {
 
 #[test]
 fn an_address_that_is_none_is_refused_at_the_start() {
-    let refused = home().run(&["up", "--traces-endpoint", "https://collector.example"]);
+    let refused = home().run(&["up", "--traces-endpoint", "ftp://collector.example"]);
     assert_eq!(code(&refused), 2);
     assert!(
-        complaint(&refused).contains("traces.endpoint: 'https://collector.example' is not an http address"),
+        complaint(&refused)
+            .contains("traces.endpoint: 'ftp://collector.example' is not an http or https address"),
         "{}",
         complaint(&refused)
     );
+}
+
+#[test]
+fn a_collector_by_https_is_believed_if_the_system_believes_it() {
+    let (home, collector) = (home(), Receiver::start_secure(&[200]));
+    let authority = home.path().join("authority.pem");
+    fs::write(&authority, AUTHORITY).unwrap();
+    let mut up = home.command();
+    up.args(["up", "--listen", "127.0.0.1:0", "--traces-endpoint", &collector.url]);
+    let rota = Rota::start({
+        up.env("ROTA_BOOTSTRAP_KEY", KEY).env("SSL_CERT_FILE", &authority);
+        up
+    });
+    ended(&home, &submit(&rota, &json!({"jobName": "j", "input": {"type": "noop"}})));
+    let names: Vec<_> = spans(rota, &collector).into_iter().map(|span| span.name).collect();
+    assert!(names.contains(&"process noop".to_owned()), "{names:?}");
 }

@@ -77,6 +77,22 @@ impl Home {
         Rota::start(command)
     }
 
+    /// The same, where no more than so many files may be open.
+    pub fn up_with_few_files(&self, files: u32) -> Rota {
+        let limited = self.up_command();
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &files.to_string()]);
+        command.arg(limited.get_program()).args(limited.get_args());
+        for (name, value) in limited.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(self.path()).stdin(Stdio::null()).stderr(self.open_log());
+        Rota::start(command)
+    }
+
     /// `kill -9` of a start after so long, however far it is by then.
     pub fn up_and_kill(&self, after: Duration) {
         let mut child = self.up_command().stdout(Stdio::null()).spawn().unwrap();
@@ -86,11 +102,14 @@ impl Home {
     }
 
     fn up_command(&self) -> Command {
-        let log = File::options().create(true).append(true).open(self.log_file()).unwrap();
         let mut command = self.command();
         command.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(self.data());
-        command.env("ROTA_BOOTSTRAP_KEY", KEY).stderr(log);
+        command.env("ROTA_BOOTSTRAP_KEY", KEY).stderr(self.open_log());
         command
+    }
+
+    fn open_log(&self) -> File {
+        File::options().create(true).append(true).open(self.log_file()).unwrap()
     }
 
     /// What was logged here since the first start.

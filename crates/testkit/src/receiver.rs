@@ -1,10 +1,19 @@
 //! A real HTTP server on loopback that hands over what it was sent, for what goes out of Rota. It answers with its statuses in
-//! turn, the last of them from then on.
+//! turn, the last of them from then on. It may prove who it is, to those who trust its authority.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Channel, Sender, channel};
 use std::time::Duration;
+
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+/// The authority that says who a secure receiver is, as text.
+pub const AUTHORITY: &[u8] = include_bytes!("../../handlers/fixtures/authority.pem");
 
 /// How long to wait for what must come.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,14 +41,31 @@ pub struct Receiver {
 
 impl Receiver {
     pub fn start(statuses: &'static [u16]) -> Self {
+        Self::start_with(statuses, None)
+    }
+
+    /// By https, as 127.0.0.1.
+    pub fn start_secure(statuses: &'static [u16]) -> Self {
+        Self::start_with(statuses, Some(Arc::new(identity())))
+    }
+
+    fn start_with(statuses: &'static [u16], identity: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let scheme = if identity.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr().unwrap());
         let (tell, requests) = channel();
         std::thread::spawn(move || {
             let mut statuses = statuses.iter().copied();
             let mut status = statuses.next().unwrap_or(200);
             while let Ok((stream, _)) = listener.accept() {
-                if serve(&stream, status, &tell).is_none() {
+                let served = match &identity {
+                    None => serve(stream, status, &tell),
+                    Some(identity) => {
+                        let connection = ServerConnection::new(Arc::clone(identity)).unwrap();
+                        serve(StreamOwned::new(connection, stream), status, &tell)
+                    }
+                };
+                if served.is_none() {
                     continue;
                 }
                 status = statuses.next().unwrap_or(status);
@@ -59,8 +85,16 @@ impl Receiver {
     }
 }
 
+fn identity() -> ServerConfig {
+    let chain = CertificateDer::pem_slice_iter(include_bytes!("../../handlers/fixtures/server.pem"));
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("../../handlers/fixtures/server.key")).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    config.with_single_cert(chain.collect::<Result<_, _>>().unwrap(), key).unwrap()
+}
+
 /// One request per connection; none if the caller went away.
-fn serve(stream: &TcpStream, status: u16, tell: &Sender<Request>) -> Option<()> {
+fn serve(stream: impl Read + Write, status: u16, tell: &Sender<Request>) -> Option<()> {
     let mut input = BufReader::new(stream);
     let mut line = String::new();
     input.read_line(&mut line).ok().filter(|length| *length > 0)?;
@@ -77,5 +111,7 @@ fn serve(stream: &TcpStream, status: u16, tell: &Sender<Request>) -> Option<()> 
     input.read_exact(&mut body).ok()?;
     // Told first: who was answered may look at once.
     tell.send(Request { body, ..request }).ok()?;
-    write!(&*stream, "HTTP/1.1 {status} x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").ok()
+    let stream = input.get_mut();
+    write!(stream, "HTTP/1.1 {status} x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").ok()?;
+    stream.flush().ok()
 }

@@ -18,6 +18,11 @@ pub struct Endpoint(Url);
 pub struct NoEndpoint(pub(crate) String);
 
 impl Endpoint {
+    /// Whether the collector has to prove who it is.
+    pub fn is_secure(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
     pub(crate) fn url(&self) -> Url {
         self.0.clone()
     }
@@ -29,9 +34,8 @@ impl FromStr for Endpoint {
     fn from_str(text: &str) -> Result<Self, NoEndpoint> {
         let refused = |why: &str| NoEndpoint(format!("'{text}' {why}, such as http://127.0.0.1:4318"));
         let mut url = Url::parse(text).map_err(|_| refused("is not the address of a collector"))?;
-        if url.scheme() != "http" || url.host().is_none() {
-            let why = "is not an http address; a collector on this machine or in this network passes spans on encrypted";
-            return Err(refused(why));
+        if !["http", "https"].contains(&url.scheme()) || url.host().is_none() {
+            return Err(refused("is not an http or https address"));
         }
         if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
             return Err(refused("must be an address alone, without user, password or query"));
@@ -57,17 +61,17 @@ mod tests {
         for (text, url) in [
             ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
             ("http://collector/otlp/", "http://collector/otlp/v1/traces"),
+            ("https://collector", "https://collector/v1/traces"),
         ] {
-            assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), url);
+            let endpoint: Endpoint = text.parse().unwrap();
+            assert_eq!(
+                (endpoint.to_string().as_str(), endpoint.is_secure()),
+                (url, text.starts_with("https"))
+            );
         }
-        for text in [
-            "",
-            "collector:4318",
-            "https://collector",
-            "http://a:b@collector",
-            "http://c/?key=1",
-            "file:///x",
-        ] {
+        for text in
+            ["", "collector:4318", "ftp://collector", "http://a:b@collector", "http://c/?key=1", "file:///x"]
+        {
             assert!(text.parse::<Endpoint>().unwrap_err().to_string().contains("such as http://"), "{text}");
         }
     }

@@ -10,10 +10,11 @@
 //!
 //! - [`endpoint`]: where to
 //! - [`otlp`]: spans as the collector reads them
-//! - [`sender`]: gathering, sending, trying again
+//! - [`sender`]: gathering, sending, trying again; [`post`]: one request, by http or https
 
 pub mod endpoint;
 mod otlp;
+mod post;
 mod sender;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use rota_engine::traces::{Span, SpanSink, Traces};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_util::sync::CancellationToken;
 
 pub use endpoint::{Endpoint, NoEndpoint};
@@ -53,12 +55,17 @@ impl SpanSink for Queue {
 }
 
 impl Exporter {
-    /// Begins to send what is told from now on.
-    pub fn start(endpoint: Endpoint, service: &Service) -> Result<Self, NoEndpoint> {
+    /// Begins to send what is told from now on. An endpoint that [is secure](Endpoint::is_secure) takes `tls`, which says who is
+    /// believed.
+    pub fn start(
+        endpoint: Endpoint,
+        service: &Service,
+        tls: Option<ClientConfig>,
+    ) -> Result<Self, NoEndpoint> {
         let (spans, queued) = mpsc::channel(QUEUE);
         let queue = Arc::new(Queue { spans, lost: AtomicU64::new(0) });
         let stop = CancellationToken::new();
-        let sender = sender::Sender::new(endpoint, otlp::resource(service), Arc::clone(&queue))?;
+        let sender = sender::Sender::new(endpoint, tls, otlp::resource(service), Arc::clone(&queue))?;
         let sending = tokio::spawn(sender.run(queued, stop.clone()));
         Ok(Self { queue, stop, sending })
     }

@@ -5,33 +5,33 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hyper::StatusCode;
+use hyper::body::Bytes;
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message as _;
-use reqwest::StatusCode;
-use reqwest::header::CONTENT_TYPE;
 use rota_engine::traces::Span;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_util::sync::CancellationToken;
 
 use crate::Queue;
 use crate::endpoint::{Endpoint, NoEndpoint};
 use crate::otlp;
+use crate::post::Poster;
 
 /// How many are sent at once.
 const TOGETHER: usize = 512;
 /// How long one waits for company.
 const GATHER: Duration = Duration::from_millis(500);
-/// How long a collector may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait before asking again; there are as many tries as pauses, and one more.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 /// How often losses are told at most.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
 pub(crate) struct Sender {
-    client: reqwest::Client,
-    endpoint: Endpoint,
+    poster: Poster,
     resource: Resource,
     queue: Arc<Queue>,
     /// When losses were told, and how many there were.
@@ -46,10 +46,17 @@ enum Refusal {
 }
 
 impl Sender {
-    pub(crate) fn new(endpoint: Endpoint, resource: Resource, queue: Arc<Queue>) -> Result<Self, NoEndpoint> {
-        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build();
-        let client = client.map_err(|error| NoEndpoint(error.to_string()))?;
-        Ok(Self { client, endpoint, resource, queue, told: None })
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        tls: Option<ClientConfig>,
+        resource: Resource,
+        queue: Arc<Queue>,
+    ) -> Result<Self, NoEndpoint> {
+        let tls = tls.filter(|_| endpoint.is_secure()).map(|tls| TlsConnector::from(Arc::new(tls)));
+        if endpoint.is_secure() && tls.is_none() {
+            return Err(NoEndpoint(format!("nobody said whose certificates to believe for {endpoint}")));
+        }
+        Ok(Self { poster: Poster { endpoint, tls }, resource, queue, told: None })
     }
 
     /// Until it is stopped and has sent what was left.
@@ -60,7 +67,7 @@ impl Sender {
                 return;
             }
             let count = spans.len() as u64;
-            let body = otlp::request(&self.resource, spans).encode_to_vec();
+            let body: Bytes = otlp::request(&self.resource, spans).encode_to_vec().into();
             if let Err(why) = self.send(body, &stop).await {
                 self.queue.lost.fetch_add(count, Ordering::Relaxed);
                 self.tell(&why);
@@ -70,7 +77,7 @@ impl Sender {
         }
     }
 
-    async fn send(&self, body: Vec<u8>, stop: &CancellationToken) -> Result<(), String> {
+    async fn send(&self, body: Bytes, stop: &CancellationToken) -> Result<(), String> {
         let mut pauses = PAUSES.into_iter();
         loop {
             let why = match self.try_once(body.clone()).await {
@@ -86,11 +93,8 @@ impl Sender {
         }
     }
 
-    async fn try_once(&self, body: Vec<u8>) -> Result<(), Refusal> {
-        let request = self.client.post(self.endpoint.url()).header(CONTENT_TYPE, "application/x-protobuf");
-        let answer = request.body(body).send().await;
-        let answer = answer.map_err(|error| Refusal::Passing(error.without_url().to_string()))?;
-        let status = answer.status();
+    async fn try_once(&self, body: Bytes) -> Result<(), Refusal> {
+        let status = self.poster.post(body).await.map_err(Refusal::Passing)?;
         let why = format!("the collector answered {status}");
         match status {
             status if status.is_success() => Ok(()),
@@ -109,7 +113,7 @@ impl Sender {
         }
         let lost = self.queue.lost.load(Ordering::Relaxed);
         self.told = Some((Instant::now(), lost));
-        tracing::warn!("{lost} spans were not sent to {} so far: {why}", self.endpoint);
+        tracing::warn!("{lost} spans were not sent to {} so far: {why}", self.poster.endpoint);
     }
 }
 

@@ -1,22 +1,36 @@
 //! Spans go out to a real receiver, in the form that collectors read; and nobody waits for one that is away.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message as _;
 use rota_engine::traces::{SpanKind, SpanValue};
 use rota_model::trace::TraceParent;
-use rota_testkit::receiver::{Receiver, Request};
+use rota_testkit::receiver::{AUTHORITY, Receiver, Request};
 use rota_testkit::surroundings::surroundings;
 use rota_traces::{Exporter, Service};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn exporter(url: &str) -> Exporter {
     let service = Service { instance: "i".to_owned(), node: "n".to_owned(), version: "1".to_owned() };
-    Exporter::start(url.parse().unwrap(), &service).unwrap()
+    Exporter::start(url.parse().unwrap(), &service, Some(trust_in(AUTHORITY))).unwrap()
+}
+
+/// Believes this authority alone.
+fn trust_in(authority: &[u8]) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    config.with_root_certificates(roots).with_no_client_auth()
 }
 
 fn tell(exporter: &Exporter, name: &str, parent: Option<TraceParent>, error: Option<&str>) {
@@ -95,5 +109,27 @@ async fn what_is_not_sampled_is_not_told() {
     let quiet = PARENT.replace("-01", "-00").parse().unwrap();
     assert!(exporter.traces().begin(SpanKind::Server, Some(quiet), &surroundings).is_none());
     exporter.finish(PATIENCE).await;
+    assert!(receiver.so_far().is_empty());
+}
+
+/// A collector by https gets them, once it has proven who it is; without anybody to believe there is no beginning.
+#[tokio::test]
+async fn a_collector_may_be_asked_to_prove_itself() {
+    let receiver = Receiver::start_secure(&[200]);
+    assert!(receiver.url.starts_with("https://127.0.0.1:"), "{}", receiver.url);
+    let exporter = exporter(&receiver.url);
+    tell(&exporter, "secret", None, None);
+    exporter.finish(PATIENCE).await;
+    assert_eq!(names(&receiver.next()), ["secret"]);
+
+    let service = Service { instance: "i".to_owned(), node: "n".to_owned(), version: "1".to_owned() };
+    let nobody = Exporter::start(receiver.url.parse().unwrap(), &service, None);
+    assert!(nobody.is_err_and(|error| error.to_string().contains("whose certificates to believe")));
+    let strangers = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let strangers = strangers.with_safe_default_protocol_versions().unwrap();
+    let strangers = strangers.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+    let wary = Exporter::start(receiver.url.parse().unwrap(), &service, Some(strangers)).unwrap();
+    tell(&wary, "not for strangers", None, None);
+    wary.finish(PATIENCE).await;
     assert!(receiver.so_far().is_empty());
 }

@@ -102,7 +102,10 @@ export function paced(task, signal) {
   };
 }
 
-const UNITS = [["d", 86_400], ["h", 3_600], ["min", 60], ["s", 1]];
+/** What a cell says that has nothing to say. */
+export const NOTHING = "–";
+
+const UNITS = [["y", 31_557_600], ["d", 86_400], ["h", 3_600], ["min", 60], ["s", 1]];
 
 function roughly(ms) {
   const seconds = Math.max(Math.floor(ms / 1_000), 0);
@@ -121,7 +124,7 @@ function exactly(ms) {
 /** An age, an instant, what is due, or a span that may still last; given in Unix milliseconds, as in the documents. */
 export function momentInWords({ age, at, due, from, to, lateAfterMs }, now) {
   if (at !== undefined) return new Date(at).toLocaleString();
-  if (due !== undefined) return due > now ? `due in ${roughly(due - now)}` : "–";
+  if (due !== undefined) return due > now ? `due in ${roughly(due - now)}` : NOTHING;
   if (to !== undefined) return exactly(to - from);
   if (from !== undefined) return `${roughly(now - from)} so far`;
   if (now - age < 2_000) return "just now";

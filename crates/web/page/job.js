@@ -1,6 +1,6 @@
 // One job: what was asked, why it waits, how far it is, what happened to it attempt by attempt, what it said and what came of it.
 
-import { keepUpToDate, paced, request, statusInWords } from "./api.js";
+import { NOTHING, keepUpToDate, paced, request, statusInWords } from "./api.js";
 import { isStale, jobActions, took } from "./jobs.js";
 import { listen } from "./hub.js";
 import { paint, paintAll, showActions, write } from "./rows.js";
@@ -113,16 +113,18 @@ export class JobPage {
       number: String(job.jobNumber),
       type: job.input.type,
       id: job.jobId,
-      node: job.ownerNode ?? "–",
+      node: job.ownerNode ?? NOTHING,
       attempt: `${job.attempt ?? 1} of ${job.attempts ?? 1}${job.lost ? `, lost ${job.lost}×` : ""}`,
-      priority: String(job.priority ?? "–"),
-      section: String(job.section ?? "–"),
+      priority: String(job.priority ?? NOTHING),
+      section: String(job.section ?? NOTHING),
       unique: job.unique ? `${job.unique.key} while ${job.unique.while}` : "",
+      limitKey: job.limitKey ?? "",
       created: { at: job.metadata.createdAt },
-      due: job.runAt ? { at: job.runAt } : "–",
-      took: job.status === "QUEUED" ? "–" : took(job),
+      due: job.runAt ? { at: job.runAt } : NOTHING,
+      took: job.status === "QUEUED" ? NOTHING : took(job),
     });
     this.#part("unique").hidden = !job.unique;
+    this.#part("limit-key").hidden = !job.limitKey;
   }
 
   #paintProgress() {

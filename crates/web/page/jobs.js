@@ -5,7 +5,7 @@
 // tells is only taken in where it is known to match; words are searched by Rota alone, so a list by words is read again instead.
 
 import { linkTo } from "./address.js";
-import { request, statusInWords } from "./api.js";
+import { NOTHING, request, statusInWords } from "./api.js";
 
 export const PAGE_SIZE = 50;
 const OLDER_MAX = 1_000;
@@ -164,10 +164,10 @@ export function jobActions({ status }) {
 }
 
 export function took({ status, startedAt, finishedAt, runAt }) {
-  if (status === "QUEUED") return runAt ? { due: runAt } : "–";
-  if (!startedAt) return "–";
+  if (status === "QUEUED") return runAt ? { due: runAt } : NOTHING;
+  if (!startedAt) return NOTHING;
   if (status === "STARTED") return { from: startedAt };
-  return finishedAt ? { from: startedAt, to: finishedAt } : "–";
+  return finishedAt ? { from: startedAt, to: finishedAt } : NOTHING;
 }
 
 function tries({ attempt = 1, lost = 0 }) {

@@ -1,6 +1,6 @@
 // The nodes: which are known, in which order they stand, and what each cell of a node's row says.
 
-import { request, statusInWords } from "./api.js";
+import { NOTHING, request, statusInWords } from "./api.js";
 
 const LATE_AFTER_MS = 10_000;
 
@@ -57,10 +57,10 @@ export const nodeView = {
     status: statusInWords(node.status),
     wanted: wantedWord(node),
     running: load(node),
-    rank: isGone(node) || node.wanted ? "–" : String(node.jobQueueSection),
-    sections: isGone(node) ? "–" : sectionsInWords(node.sections ?? []),
+    rank: isGone(node) || node.wanted ? NOTHING : String(node.jobQueueSection),
+    sections: isGone(node) ? NOTHING : sectionsInWords(node.sections ?? []),
     seen: isGone(node) ? { age: node.lastSeenAt } : { age: node.lastSeenAt, lateAfterMs: LATE_AFTER_MS },
-    version: node.version ?? "–",
+    version: node.version ?? NOTHING,
   }),
   /** What can be wanted of it now. */
   actions: (node) => {
@@ -86,7 +86,7 @@ function wantedWord({ wanted, status, running = 0 }) {
 }
 
 function load({ status, running = 0, capacity }) {
-  if (status === "TERMINATED" || !capacity) return "–";
+  if (status === "TERMINATED" || !capacity) return NOTHING;
   return { text: `${running} of ${capacity}`, share: Math.min(running / capacity, 1) };
 }
 

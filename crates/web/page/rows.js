@@ -1,7 +1,7 @@
 // How documents become rows of a table: a document keeps its row while it changes, and only what is new is touched. Everything
 // is written as text, never as markup.
 
-import { momentInWords } from "./api.js";
+import { NOTHING, momentInWords } from "./api.js";
 
 /** Touches the page only if there is something new to say, and tells whether there was. */
 export function write(cell, text) {
@@ -12,7 +12,9 @@ export function write(cell, text) {
 
 /** A cell says a text, a text with the share of something that is taken or with a link, or a moment. */
 export function paint(cell, value, now) {
-  const isNew = write(cell, value.text ?? (typeof value === "string" ? value : momentInWords(value, now)));
+  const text = value.text ?? (typeof value === "string" ? value : momentInWords(value, now));
+  const isNew = write(cell, text);
+  cell.classList.toggle("none", text === NOTHING);
   cell.classList.toggle("late", now - value.age > value.lateAfterMs);
   if (value.share !== undefined) cell.style.setProperty("--share", value.share);
   if (value.href !== undefined) cell.href = value.href;

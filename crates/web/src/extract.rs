@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use rota_model::check::{Invalid, MAX_BODY_BYTES, escape};
@@ -13,7 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 use tokio::time::timeout;
 
+use crate::plain_words::in_plain_words;
 use crate::problem::{Kind, Problem};
+use crate::query;
 
 /// How long a body may take.
 const BODY: Duration = Duration::from_secs(60);
@@ -71,10 +73,12 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let value = rota_model::json_text::parse(bytes)?;
     let mut track = serde_path_to_error::Track::new();
     let read = object_only(serde_path_to_error::Deserializer::new(value, &mut track));
-    read.map_err(|error: serde_json::Error| Invalid::one(pointer(&track.path()), error.to_string()).into())
+    read.map_err(|error: serde_json::Error| {
+        Invalid::one(pointer(&track.path()), in_plain_words(&error.to_string())).into()
+    })
 }
 
-fn pointer(path: &serde_path_to_error::Path) -> String {
+pub(crate) fn pointer(path: &serde_path_to_error::Path) -> String {
     let mut pointer = String::new();
     for segment in path {
         match segment {
@@ -110,18 +114,14 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathOf<
     }
 }
 
-/// The query string. An unknown name is refused: a filter that is ignored shows the wrong things.
+/// The query string. An unknown name is refused: a filter that is ignored shows the wrong things. A fault is told by its name, as a
+/// pointer.
 pub struct QueryOf<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryOf<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let query = Query::<T>::from_request_parts(parts, state).await;
-        query.map(|Query(value)| QueryOf(value)).map_err(|error| {
-            let text = error.body_text();
-            let reason = text.rsplit_once("query string: ").map_or(text.as_str(), |(_, reason)| reason);
-            Problem::new(Kind::INVALID, format!("the query is refused: {reason}"))
-        })
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        Ok(QueryOf(query::read(parts.uri.query().unwrap_or_default())?))
     }
 }

@@ -350,3 +350,61 @@ async fn a_domain_says_how_long_its_jobs_and_lines_are_kept() {
     let made = stage.post("/api/v1/domains", json!({"name": "green", "keep_jobs": "forever"})).await;
     assert_eq!((made.status.as_u16(), &made.body["keep_jobs"]), (201, &json!("forever")));
 }
+
+/// Who has a document already is told that it has not changed, and gets it once it has.
+#[tokio::test]
+async fn a_document_that_one_has_is_not_sent_again() {
+    let stage = stage().await;
+    stage.user("anna", "red", Role::Admin).await;
+    let later = json!({"jobName": "later", "input": {"type": "noop"}, "runAt": 4_102_444_799_000_i64});
+    let job = stage.post("/api/v1/domains/red/jobs", later).await.body;
+    let job = format!("/api/v1/domains/red/jobs/{}", job["jobId"].as_str().unwrap());
+    for (path, method, change, body) in [
+        ("/api/v1/domains/red", "PUT", "/api/v1/domains/red".to_owned(), Some(json!({"weight": 2}))),
+        (
+            "/api/v1/users/local:anna",
+            "PUT",
+            "/api/v1/users/local:anna".to_owned(),
+            Some(json!({"email": "a@b"})),
+        ),
+        (&job, "POST", format!("{job}/cancel"), None),
+    ] {
+        let first = stage.get(path).await;
+        let version = first.headers[header::ETAG].to_str().unwrap().to_owned();
+        for known in [version.clone(), format!("W/{version}"), format!("\"0\", {version}"), "*".to_owned()] {
+            let same = stage.get_unless(path, &known).await;
+            assert_eq!((same.status.as_u16(), &same.body), (304, &json!("")), "{path} {known}");
+            assert_eq!(same.headers[header::ETAG], version, "{path}");
+        }
+        for known in ["\"0\"", "nonsense"] {
+            let other = stage.get_unless(path, known).await;
+            assert_eq!((other.status.as_u16(), &other.body), (200, &first.body), "{path} {known}");
+        }
+        let changed = stage.call(method, &change, Some(KEY), body).await;
+        assert_eq!(changed.status, 200, "{path}: {}", changed.body);
+        let after = stage.get_unless(path, &version).await;
+        assert_eq!((after.status.as_u16(), after.headers[header::ETAG] == version), (200, false), "{path}");
+    }
+    let nobody = stage.get_unless("/api/v1/domains/nowhere", "*").await;
+    assert_eq!(nobody.status, 404);
+}
+
+/// The share of a domain is not its administrators' to set, so they need not know it to set the rest.
+#[tokio::test]
+async fn an_administrator_of_a_domain_leaves_its_weight_alone() {
+    let stage = stage().await;
+    let (path, anna) = ("/api/v1/domains/red", stage.user("anna", "red", Role::Admin).await);
+    stage.call("PUT", path, Some(KEY), Some(json!({"weight": 3, "keep_logs": "7d"}))).await;
+    let own = |body: Value| stage.call("PUT", path, Some(&anna), Some(body));
+    let set = own(json!({"keep_jobs": "30d"})).await;
+    assert_eq!(set.status, 200, "{}", set.body);
+    assert_eq!((&set.body["weight"], &set.body["keep_jobs"]), (&json!(3), &json!("30d")), "{}", set.body);
+    assert_eq!(set.body.get("keep_logs"), None, "what is theirs to set is replaced as a whole");
+    assert_eq!(own(json!({"weight": 3})).await.status, 200, "what it is may be repeated");
+    let refused = own(json!({"weight": 4})).await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.body["detail"].as_str().unwrap().contains("leave it out"), "{}", refused.body);
+    assert_eq!(stage.get(path).await.body["weight"], 3);
+    stage.call("PUT", path, Some(KEY), Some(json!({}))).await;
+    assert_eq!(own(json!({"weight": 1})).await.status, 200, "1 is what it is where nobody said");
+}

@@ -275,3 +275,74 @@ async fn a_fault_is_named_by_its_place_alone() {
         assert!(told.starts_with(detail) && !told.contains("/id") && !told.contains("/domain"), "{told}");
     }
 }
+
+/// What is wrong with a query is told as with a body: the parameter, and what is allowed, in words that know nothing of programs.
+#[tokio::test]
+async fn a_query_is_refused_by_the_parameter_at_fault() {
+    let stage = stage().await;
+    let logs = "/api/v1/domains/default/logs";
+    for (path, pointer, detail) in [
+        ("/api/v1/metrics?from=abc".to_owned(), "/from", "must be a whole number; it is \"abc\""),
+        ("/api/v1/metrics?to=".to_owned(), "/to", "must be a whole number; it is \"\""),
+        (
+            "/api/v1/metrics?nmae=x".to_owned(),
+            "/nmae",
+            "is not known; known are from, to, name, limit, cursor",
+        ),
+        (format!("{JOBS}?limit=-1"), "/limit", "must be a larger number; it is \"-1\""),
+        (format!("{JOBS}?limit=many"), "/limit", "must be a whole number; it is \"many\""),
+        (format!("{JOBS}?limit=0"), "/limit", "must be from 1 to 1000; it is 0"),
+        (format!("{JOBS}?section=4294967296"), "/section", "must be a smaller number; it is \"4294967296\""),
+        (
+            format!("{JOBS}?status=DONE"),
+            "/status",
+            "must be one of QUEUED, STARTED, SUCCESSFUL, FAILED, ERROR; it is \"DONE\"",
+        ),
+        (format!("{JOBS}?name=a&name=b"), "", "name must be there once"),
+        (format!("{JOBS}/{NOBODY}?wait=soon"), "/wait", "must be from 0 to 60 seconds, such as 30s or 500ms"),
+        (format!("{logs}?follow=yes"), "/follow", "must be true or false; it is \"yes\""),
+        (format!("{logs}?job=7"), "/job", "must be a UUID, such as 0193e5a0-0000-7000-8000-000000000001"),
+        ("/api/v1/domains/default/events?nodes=1".to_owned(), "/nodes", "must be true or false; it is \"1\""),
+    ] {
+        let refused = stage.get(&path).await;
+        let told = json!([{"pointer": pointer, "detail": detail}]);
+        assert_eq!(
+            (refused.status.as_u16(), &refused.body["errors"]),
+            (422, &told),
+            "{path}: {}",
+            refused.body
+        );
+        assert!(refused.body["detail"].as_str().unwrap().ends_with(&format!(": {detail}")), "{path}");
+    }
+}
+
+/// Nobody who writes JSON has heard of a `u8`.
+#[tokio::test]
+async fn a_field_of_the_wrong_kind_is_told_in_plain_words() {
+    let stage = stage().await;
+    for (body, pointer, detail) in [
+        (with("priority", &json!("high")), "/priority", "must be a whole number; it is \"high\""),
+        (with("priority", &json!(300)), "/priority", "must be from 0 to 9; it is 300"),
+        (with("priority", &json!(-1)), "/priority", "must be from 0 to 9; it is -1"),
+        (with("attempts", &json!(2.5)), "/attempts", "must be a whole number; it is 2.5"),
+        (with("attempts", &json!(-3)), "/attempts", "must be a larger number; it is -3"),
+        (with("jobName", &json!(7)), "/jobName", "must be a text; it is 7"),
+        (with("unique", &json!("k")), "/unique", "must be a JSON object; it is \"k\""),
+        (
+            with("unique", &json!({"key": "k", "while": "ever"})),
+            "/unique/while",
+            "must be one of queued, running, unfinished; it is \"ever\"",
+        ),
+        (r#"{"input": {"type": "noop"}}"#.to_owned(), "", "jobName is missing"),
+        ("[]".to_owned(), "", "must be a JSON object; it is a list"),
+    ] {
+        let refused = stage.post_raw(JOBS, JSON, body.clone()).await;
+        let told = json!([{"pointer": pointer, "detail": detail}]);
+        assert_eq!(
+            (refused.status.as_u16(), &refused.body["errors"]),
+            (422, &told),
+            "{body}: {}",
+            refused.body
+        );
+    }
+}

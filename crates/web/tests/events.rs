@@ -8,9 +8,10 @@ use std::time::Duration;
 use axum::body::{Body, BodyDataStream};
 use axum::http::{Request, header};
 use futures::StreamExt as _;
+use rota_model::node::NodeRole;
 use rota_testkit::process::KEY;
 use serde_json::{Value, json};
-use stage::{Stage, stage};
+use stage::{Stage, stage, stage_of};
 use tower::ServiceExt as _;
 
 async fn listen(stage: &Stage, path: &str) -> BodyDataStream {
@@ -184,4 +185,57 @@ async fn a_listener_is_told_four_times_a_second_at_most() {
     // Measured where they are read, which may be a moment after they were told.
     let least = Duration::from_millis(4 * 250 - 100);
     assert!(told.windows(5).all(|five| five[4] - five[0] >= least), "{told:?}");
+}
+
+/// Asking such a node again helps nobody, so it must not say that it would.
+#[tokio::test]
+async fn a_node_that_does_not_observe_says_so_for_good() {
+    let stage = stage_of(vec![NodeRole::Web, NodeRole::Processor], true).await;
+    let paths = [
+        "/api/v1/events",
+        "/api/v1/domains/red/events",
+        "/api/v1/domains/red/events?nodes=true",
+        "/api/v1/observer",
+    ];
+    for path in paths {
+        let refused = stage.get(path).await;
+        assert_eq!(
+            (refused.status.as_u16(), &refused.body["type"]),
+            (404, &json!("urn:rota:problem:not-found"))
+        );
+        assert!(refused.body["detail"].as_str().unwrap().contains("ask a node that has the role"), "{path}");
+        assert!(!refused.headers.contains_key(header::RETRY_AFTER), "{path}");
+    }
+    assert_eq!(
+        stage.get("/api/v1/domains/red/jobs/counts").await.status,
+        200,
+        "what is asked once, it answers"
+    );
+}
+
+/// However much happens to one tenant, another's listeners hear nothing of it, not even that there is something to read.
+#[tokio::test]
+async fn a_flood_of_one_tenant_leaves_the_room_of_another_quiet() {
+    let stage = stage().await;
+    let mut red = listen(&stage, "/api/v1/domains/red/events").await;
+    until(&mut red, "counts", |_| true).await;
+    let mut blue = listen(&stage, "/api/v1/domains/blue/events").await;
+    let flood = async {
+        loop {
+            stage.post("/api/v1/domains/blue/jobs", json!({"jobName": "j", "input": {"type": "noop"}})).await;
+        }
+    };
+    // Both rooms are told in turn: when one hears of it a second time, the other was told of the first, if at all.
+    let twice = async {
+        until(&mut blue, "reload", |_| true).await;
+        until(&mut blue, "reload", |_| true).await;
+    };
+    tokio::select! {
+        () = twice => {}
+        () = flood => {}
+    }
+    while let Ok(Some(chunk)) = tokio::time::timeout(Duration::from_millis(10), red.next()).await {
+        let text = String::from_utf8(chunk.unwrap().to_vec()).unwrap();
+        assert!(!text.contains("event:"), "it is told of what others do: {text}");
+    }
 }

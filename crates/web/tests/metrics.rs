@@ -17,6 +17,7 @@ use rota_testkit::process::KEY;
 use serde_json::{Value, json};
 use stage::{Stage, stage};
 use tokio::time::sleep;
+use tower::ServiceExt as _;
 
 const JOBS: &str = "/api/v1/domains/default/jobs";
 
@@ -231,6 +232,69 @@ async fn buckets_are_listed_oldest_first_by_time_and_name() {
         path = format!("/api/v1/metrics?limit=1&cursor={next}");
     }
     assert_eq!(paged[..items.len()], items[..]);
+}
+
+/// Buckets without the metric are left out, and no page is lost over them.
+#[tokio::test(start_paused = true)]
+async fn one_metric_is_listed_page_by_page() {
+    let stage = stage().await;
+    for runs in [2, 0, 0, 1, 0, 3] {
+        run_jobs(&stage, runs).await;
+        sleep(Duration::from_secs(6)).await;
+    }
+    sleep(Duration::from_secs(6)).await;
+    let at_once = stage.get("/api/v1/metrics?name=runTime&limit=1000").await.body;
+    let at_once = at_once["items"].as_array().unwrap().clone();
+    let all = stage.get("/api/v1/metrics?limit=1000").await.body["items"].as_array().unwrap().len();
+    assert!(at_once.len() >= 3 && at_once.len() < all, "{} of {all}", at_once.len());
+    for limit in [1, 2] {
+        let (mut paged, mut path) = (Vec::new(), format!("/api/v1/metrics?name=runTime&limit={limit}"));
+        let mut pages = 0;
+        loop {
+            let page = stage.get(&path).await.body;
+            let items = page["items"].as_array().unwrap();
+            assert!(items.len() <= limit, "{items:?}");
+            paged.extend(items.clone());
+            pages += 1;
+            let Some(next) = page["next"].as_str() else { break };
+            path = format!("/api/v1/metrics?name=runTime&limit={limit}&cursor={next}");
+        }
+        assert_eq!(paged, at_once);
+        assert!(pages > 1);
+    }
+    let count = |bucket: &Value| {
+        let by_node = bucket["metrics"]["runTime"].as_object().unwrap();
+        by_node.values().map(|sample| sample["count"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(at_once.iter().map(count).sum::<u64>(), 6);
+}
+
+/// What is sent to the observer and how soon it has it, of a real listener that follows real jobs.
+#[tokio::test(start_paused = true)]
+async fn the_observer_is_measured_while_somebody_listens() {
+    let stage = stage().await;
+    let request = axum::http::Request::get("/api/v1/domains/default/events");
+    let request = request.header(header::AUTHORIZATION, format!("Bearer {KEY}"));
+    let request = request.body(axum::body::Body::empty()).unwrap();
+    let stream = stage.router.clone().oneshot(request).await.unwrap();
+    run_jobs(&stage, 3).await;
+    sleep(Duration::from_secs(12)).await;
+    drop(stream);
+    let families = parse(&scraped(&stage).await);
+    let heard = value(&families, "rota_observer_messages_total", &[]);
+    let timed = value(&families, "rota_observer_latency_seconds_count", &[]);
+    assert!(
+        heard >= 6.0 && timed >= 3.0,
+        "each job is told of when it is made and when it ends: {heard}, {timed}"
+    );
+    for (name, field) in [("observerMessages", "value"), ("observerLatency", "count")] {
+        let buckets = stage.get(&format!("/api/v1/metrics?name={name}")).await.body;
+        let of = |bucket: &Value| {
+            let by_node = bucket["metrics"][name].as_object().unwrap();
+            by_node.values().map(|sample| sample[field].as_u64().unwrap()).sum::<u64>()
+        };
+        assert!(buckets["items"].as_array().unwrap().iter().map(of).sum::<u64>() >= 3, "{name}: {buckets}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

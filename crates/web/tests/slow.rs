@@ -1,4 +1,4 @@
-//! Whoever says nothing, or says it too slowly, is not waited for.
+//! Whoever says nothing, or says it too slowly, is not waited for; who says too much before it says what it wants, is not heard.
 #![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 mod stage;
@@ -58,4 +58,23 @@ async fn a_body_that_does_not_end_is_answered_and_stores_nothing() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("urn:rota:problem:too-slow"), "{answer}");
     assert_eq!(stage.get("/api/v1/domains/default/jobs").await.body["items"], serde_json::json!([]));
+}
+
+/// Such a request is refused before anybody knows what it asks for, by status alone. Whoever comes next is served.
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let stage = stage().await;
+    let long = "x".repeat(70_000);
+    let many: String = (0..101).map(|nth| format!("x-{nth}: y\r\n")).collect();
+    for (status, request) in [
+        (414, format!("GET /api/ping?{long} HTTP/1.1\r\nhost: rota\r\n\r\n")),
+        (431, format!("GET /api/ping HTTP/1.1\r\nhost: rota\r\n{many}\r\n")),
+    ] {
+        let mut stream = connect(&stage).await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = heard(&mut stream).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(answer.ends_with("\r\n\r\n"), "with no body, as docs/problems.md says: {answer}");
+    }
+    assert_eq!(stage.get("/api/ping").await.body, "pong");
 }

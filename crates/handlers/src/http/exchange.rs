@@ -102,7 +102,8 @@ impl Exchanger {
 }
 
 impl Trust {
-    async fn config(&self) -> Result<ClientConfig, String> {
+    /// The same for whoever else calls out by https.
+    pub async fn config(&self) -> Result<ClientConfig, String> {
         let roots = match self {
             Trust::Only(roots) => roots.clone(),
             // From many files, which a handler must not wait for.

@@ -1,6 +1,7 @@
 //! What a user may ask for when submitting a job, within which limits.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Extra;
@@ -10,7 +11,7 @@ use crate::digest::hex_sha256;
 use crate::domain::Domain;
 use crate::ids::{JobId, NodeId};
 use crate::job::{Job, JobInput, JobStatus, Lane, Reserved, Unique, section_of};
-use crate::job_type::{JobDefaults, MAX_ATTEMPTS, MAX_TIMEOUT_MS};
+use crate::job_type::{JobDefaults, check_tries};
 use crate::limit;
 use crate::metadata::Metadata;
 use crate::object_only::{object_only, optional_object};
@@ -33,7 +34,7 @@ pub struct NewJob {
     #[serde(deserialize_with = "object_only")]
     pub input: NewInput,
     /// 0 to 9, 9 the most urgent; 5 if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "priority")]
     #[schema(minimum = 0, maximum = 9)]
     pub priority: Option<u8>,
     /// Unix milliseconds; at once if left out.
@@ -101,6 +102,13 @@ pub struct NewInput {
     #[serde(default = "empty_object")]
     #[schema(value_type = Object, example = json!({"millis": 200}))]
     pub payload: Value,
+}
+
+/// A priority may be any number on the way here: who sends 300 is told of 9, not of 255.
+fn priority<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u8>, D::Error> {
+    let given = Option::<i64>::deserialize(input)?;
+    let refused = |given| D::Error::custom(format!("must be from 0 to {MAX_PRIORITY}; it is {given}"));
+    given.map(|given| u8::try_from(given).map_err(|_| refused(given))).transpose()
 }
 
 /// The same object whatever the order in which its fields were written.
@@ -183,15 +191,7 @@ impl NewJob {
         {
             check.refuse("/expiresAt", "must be later than runAt: the job would end before it may begin");
         }
-        if let Some(attempts) = self.attempts {
-            check.range("/attempts", attempts, 1..=MAX_ATTEMPTS);
-        }
-        if let Some(backoff) = &self.backoff {
-            check.absorb(backoff.check("/backoff"));
-        }
-        if let Some(timeout_ms) = self.timeout_ms {
-            check.range("/timeoutMs", timeout_ms, 1..=MAX_TIMEOUT_MS);
-        }
+        check_tries(check, self.attempts, self.backoff.as_ref(), self.timeout_ms);
     }
 
     /// A fingerprint of the submission. A repeat under the same idempotency key has the same one; another submission

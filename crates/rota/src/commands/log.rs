@@ -7,17 +7,17 @@ mod view;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rota_client::{Client, LogFilter, Page};
+use rota_client::{Client, LogFilter};
 use rota_model::domain::Domain;
 use rota_model::ids::{JobId, NodeId};
 use rota_model::log::{Level, LogLine};
 use rota_model::time::UnixMillis;
 use tokio::time::timeout;
 
+use super::paging::{Asked, PagingArgs};
 use super::{Context, node};
 use crate::arguments::{self, Since};
 use crate::exit::Failure;
-use crate::output;
 
 const LIST_EXAMPLES: &str = r#"Examples:
   rota log list --level warn --since 10m
@@ -34,8 +34,6 @@ Examples:
   rota log tail --job 0193e5a0-0000-7000-8000-000000000001
   rota log tail --installation --level warn";
 
-/// How many lines a page holds when all are wanted.
-const LARGEST_PAGE: u32 = 1_000;
 /// How long it takes at most until what a job said last is heard.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long a single call waits for the end of a job; there may be many.
@@ -81,15 +79,8 @@ pub(crate) struct ListArgs {
     /// Only what was said before this instant: RFC 3339 or Unix milliseconds
     #[arg(long, value_name = "TIME", value_parser = arguments::instant)]
     before: Option<UnixMillis>,
-    /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    limit: u32,
-    /// Go on where another page ended
-    #[arg(long)]
-    cursor: Option<String>,
-    /// Every line, page after page
-    #[arg(long, conflicts_with_all = ["limit", "cursor"])]
-    all: bool,
+    #[command(flatten)]
+    paging: PagingArgs,
 }
 
 #[derive(Args, Debug)]
@@ -133,37 +124,14 @@ async fn id_of(node: &str, client: &Client) -> Result<NodeId, Failure> {
 }
 
 async fn list(context: &Context, args: ListArgs) -> Result<(), Failure> {
-    let ListArgs { filter, before, limit, cursor, all } = args;
+    let ListArgs { filter, before, paging } = args;
     let client = context.client()?;
     let domain = filter.domain(context);
-    let limit = Some(if all { LARGEST_PAGE } else { limit });
-    let mut filter = LogFilter { before, limit, cursor, ..filter.into_filter(context, &client).await? };
-    let mut gathered = Page { items: Vec::new(), next: None };
-    loop {
-        let page = client.logs(domain, &filter).await?;
-        if !all {
-            print(context, &page)?;
-            if let Some(next) = &page.next {
-                output::warn(&format!(
-                    "There are more: --cursor {next} shows the next page, --all every line."
-                ));
-            }
-            return Ok(());
-        }
-        filter.cursor.clone_from(&page.next);
-        if context.out.takes_one_at_a_time() {
-            print(context, &page)?;
-        } else {
-            gathered.items.extend(page.items);
-        }
-        if filter.cursor.is_none() {
-            return print(context, &gathered);
-        }
-    }
-}
-
-fn print(context: &Context, page: &Page<LogLine>) -> Result<(), Failure> {
-    context.out.list(page, view::table)
+    let filter = LogFilter { before, ..filter.into_filter(context, &client).await? };
+    let ask = async |Asked { limit, cursor }| {
+        client.logs(domain, &LogFilter { limit, cursor, ..filter.clone() }).await
+    };
+    paging.show(context, ask, |page| context.out.list(page, view::table)).await
 }
 
 async fn tail(context: &Context, args: TailArgs) -> Result<(), Failure> {

@@ -2,15 +2,15 @@
 
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Table};
-use rota_client::{MetricFilter, Page};
+use rota_client::MetricFilter;
 use rota_model::ids::NodeId;
 use rota_model::metric::{MetricsBucket, Sample};
 use rota_model::time::UnixMillis;
 
 use super::Context;
+use super::paging::{Asked, PagingArgs};
 use crate::arguments::{self, Since};
 use crate::exit::Failure;
-use crate::output;
 use crate::output::table::{self, optional, text};
 use crate::output::time::date;
 
@@ -20,9 +20,6 @@ Latencies are in microseconds. Metrics of a bucket are stored about a second aft
 Examples:
   rota metric list --name queueWait --since 10m
   rota metric list --name jobsProcessed --since 1h --all --output ndjson";
-
-/// How many buckets a page holds when all are wanted.
-const LARGEST_PAGE: u32 = 1_000;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MetricCommand {
@@ -42,15 +39,8 @@ pub(crate) struct ListArgs {
     /// Only what was measured before this instant: RFC 3339 or Unix milliseconds
     #[arg(long, value_name = "TIME", value_parser = arguments::instant)]
     before: Option<UnixMillis>,
-    /// How many buckets at most
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    limit: u32,
-    /// Go on where another page ended
-    #[arg(long)]
-    cursor: Option<String>,
-    /// Every bucket, page after page
-    #[arg(long, conflicts_with_all = ["limit", "cursor"])]
-    all: bool,
+    #[command(flatten)]
+    paging: PagingArgs,
 }
 
 pub(crate) async fn run(context: &Context, command: MetricCommand) -> Result<(), Failure> {
@@ -59,33 +49,14 @@ pub(crate) async fn run(context: &Context, command: MetricCommand) -> Result<(),
 }
 
 async fn list(context: &Context, args: ListArgs) -> Result<(), Failure> {
-    let ListArgs { name, since, before, limit, cursor, all } = args;
+    let ListArgs { name, since, before, paging } = args;
     let client = context.client()?;
-    let limit = Some(if all { LARGEST_PAGE } else { limit });
     let from = Some(since.seen_from(context.now()));
-    let mut filter = MetricFilter { from, to: before, name, limit, cursor };
-    let mut gathered = Page { items: Vec::new(), next: None };
-    loop {
-        let page = client.metrics(&filter).await?;
-        if !all {
-            context.out.list(&page, metrics_table)?;
-            if let Some(next) = &page.next {
-                let more =
-                    format!("There are more: --cursor {next} shows the next page, --all every bucket.");
-                output::warn(&more);
-            }
-            return Ok(());
-        }
-        filter.cursor.clone_from(&page.next);
-        if context.out.takes_one_at_a_time() {
-            context.out.list(&page, metrics_table)?;
-        } else {
-            gathered.items.extend(page.items);
-        }
-        if filter.cursor.is_none() {
-            return context.out.list(&gathered, metrics_table);
-        }
-    }
+    let ask = async |Asked { limit, cursor }| {
+        let filter = MetricFilter { from, to: before, name: name.clone(), limit, cursor };
+        client.metrics(&filter).await
+    };
+    paging.show(context, ask, |page| context.out.list(page, metrics_table)).await
 }
 
 /// One line for each metric of each node in each bucket.

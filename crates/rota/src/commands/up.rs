@@ -10,7 +10,7 @@ use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
 use rota_handlers::exec::Exec;
-use rota_handlers::http::Http;
+use rota_handlers::http::{Http, Trust};
 use rota_model::check::Invalid;
 use rota_model::ids::NodeId;
 use rota_model::node::NodeRole;
@@ -133,7 +133,7 @@ async fn start(
     let first_key = first_start::key(&settings, &accounts, surroundings).await?;
     let kept = keep_key(address, first_key.as_ref());
     let id = first_start::node_id(&config.data, surroundings)?;
-    let exporter = exporter(config, id)?;
+    let exporter = exporter(config, id).await?;
     let traces = exporter.as_ref().map(Exporter::traces).unwrap_or_default();
     let meter = Meter::keeping(config.keep_metrics);
     let surroundings = surroundings.clone().measured_by(meter).traced_by(traces);
@@ -159,11 +159,15 @@ async fn start(
 }
 
 /// Whoever sends spans on, if a collector is named.
-fn exporter(config: &Config, id: NodeId) -> Result<Option<Exporter>, Failure> {
+async fn exporter(config: &Config, id: NodeId) -> Result<Option<Exporter>, Failure> {
     let Some(endpoint) = config.traces.clone() else { return Ok(None) };
+    let unsafe_there =
+        |why| Failure::refused(format!("traces.endpoint: no secure connection to {endpoint}: {why}"));
+    let tls =
+        if endpoint.is_secure() { Some(Trust::System.config().await.map_err(unsafe_there)?) } else { None };
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let service = Service { instance: id.to_string(), node: config.name.clone(), version };
-    let started = Exporter::start(endpoint, &service);
+    let started = Exporter::start(endpoint, &service, tls);
     started.map(Some).map_err(|error| Failure::refused(error.to_string()))
 }
 

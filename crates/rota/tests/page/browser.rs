@@ -13,7 +13,7 @@ use thirtyfour::prelude::*;
 use tokio::time::{Instant, sleep};
 
 /// How long something may take that must happen.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The driver, with the browsers it starts in its process group.
 struct Chromedriver(Child);
@@ -64,8 +64,8 @@ impl Browser {
     }
 
     /// Opens the page with a key.
-    pub(crate) async fn sign_in_as(&self, rota: &Rota, key: &str) {
-        self.driver.goto(&rota.url).await.unwrap();
+    pub(crate) async fn sign_in_as(&self, url: &str, key: &str) {
+        self.driver.goto(url).await.unwrap();
         self.until("#sign-in h2", "Sign in").await;
         self.find("#api-key").await.send_keys(key).await.unwrap();
         self.find("#sign-in button").await.click().await.unwrap();
@@ -77,9 +77,24 @@ impl Browser {
         self.run("location.hash = arguments[0]", vec![json!(place)]).await;
     }
 
+    /// As wide as a phone.
+    pub(crate) async fn be_narrow(&self) {
+        let metrics = json!({"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true});
+        self.driver.cdp().send_raw("Emulation.setDeviceMetricsOverride", metrics).await.unwrap();
+    }
+
     /// In a page that has no workers to share, as some browsers on phones.
     pub(crate) async fn without_shared_workers(&self) {
         let script = json!({"source": "delete globalThis.SharedWorker"});
+        self.driver.cdp().send_raw("Page.addScriptToEvaluateOnNewDocument", script).await.unwrap();
+    }
+
+    /// In a page that is not told when it is hidden or closed, as one whose process is killed.
+    pub(crate) async fn without_farewells(&self) {
+        let script = "const deaf = (event) => event.stopImmediatePropagation();
+            addEventListener('pagehide', deaf, true);
+            addEventListener('visibilitychange', deaf, true);";
+        let script = json!({"source": script});
         self.driver.cdp().send_raw("Page.addScriptToEvaluateOnNewDocument", script).await.unwrap();
     }
 

@@ -1,14 +1,22 @@
 //! The page in a real browser, against the real program: what people see without pressing reload.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a surprise is a failure of the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a surprise is a failure of the test"
+)]
 
 mod browser;
+mod fleet;
 
 use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
 use browser::{Browser, listeners, until_listeners};
-use rota_testkit::process::{Home, Rota, json};
+use fleet::Fleet;
+use rota_model::job::NewJob;
+use rota_testkit::process::{Home, KEY, Rota, json};
 use serde_json::Value;
 
 const NEVER: &str = "2099-12-31T23:59:59Z";
@@ -210,7 +218,7 @@ async fn a_viewer_has_no_buttons() {
     let made = json(&home.run(&["key", "create", "page", "--user", "local:vera"]));
     let job = submit(&home, &["noop", "--name", "seen", "--run-at", NEVER]);
     let browser = Browser::open().await;
-    browser.sign_in_as(&rota, made["key"].as_str().unwrap()).await;
+    browser.sign_in_as(&rota.url, made["key"].as_str().unwrap()).await;
     browser.until(&row(id(&job)), "Queued").await;
     assert!(browser.text("#nodes").await.is_empty());
     browser.show(&format!("#domain=default&job={}", id(&job))).await;
@@ -218,4 +226,127 @@ async fn a_viewer_has_no_buttons() {
     let buttons =
         "return [...document.querySelectorAll('main button')].filter((b) => b.checkVisibility()).length";
     assert_eq!(browser.run(buttons, vec![]).await, 0);
+}
+
+/// One of three nodes dies: its row says so, the others have its sections, and its job goes on elsewhere. Nobody pressed reload.
+#[tokio::test]
+async fn a_node_that_dies_is_told_and_its_work_moves_on() {
+    let mut fleet = Fleet::up(&["anna", "bert", "cleo"]).await;
+    let browser = Browser::open().await;
+    browser.sign_in_as(&fleet.url, KEY).await;
+    browser.until("#nodes", "3 live").await;
+    let node = |name: &str| {
+        format!(
+            "#nodes tbody:nth-of-type({})",
+            ["anna", "bert", "cleo"].iter().position(|one| *one == name).unwrap() + 1
+        )
+    };
+    browser.until(&node("bert"), "bert").await;
+    browser.until(&format!("{} .c-sections", node("bert")), "21: 1, 4 … 61").await;
+    browser.until(&format!("{} .c-age", node("bert")), "just now").await;
+    browser.run("globalThis.isTheSamePage = true", vec![]).await;
+    let long = NewJob::new("outlives its node", "wait", serde_json::json!({"millis": 3_600_000}));
+    let job = fleet.submit(1, long).await.to_string();
+    browser.until(&row(&job), "Started").await;
+    browser.until(&format!("{} .c-running", node("bert")), "1 of 4").await;
+
+    fleet.kill(1);
+    // Those that live come first.
+    let gone = "#nodes tbody:nth-of-type(3)";
+    browser.until(gone, "Terminated").await;
+    assert!(browser.text(gone).await.starts_with("bert"), "{}", browser.text(gone).await);
+    browser.until("#nodes", "2 live").await;
+    browser.until(&format!("{} .c-sections", node("anna")), "32: 0, 2 … 62").await;
+    browser.until(&row(&job), "lost 1×").await;
+    browser.until(&row(&job), "Started").await;
+    browser.show(&format!("#domain=default&job={job}")).await;
+    browser.until("[data-part=timeline]", "Its node died; it was queued again").await;
+    browser.until("#connection", "Live").await;
+    assert_eq!(browser.run("return globalThis.isTheSamePage", vec![]).await, true, "nothing was loaded anew");
+}
+
+/// What a line of the log is about and what it says of it are both there; a text that somebody printed is there once.
+#[tokio::test]
+async fn a_line_of_the_log_has_its_title() {
+    let home = home();
+    let rota = home.up();
+    let browser = Browser::open().await;
+    browser.sign_in(&rota).await;
+    let long = "many words ".repeat(40);
+    let script = format!("echo '{long}'; exit 3");
+    let payload = serde_json::json!({"program": "sh", "args": ["-c", script]}).to_string();
+    let job = submit(&home, &["exec", "--attempts", "1", "--payload", &payload]);
+    browser.show(&format!("#domain=default&job={}", id(&job))).await;
+    let told = "attempt 1 of 1 failed; it ended as FAILED: sh ended with exit code 3";
+    browser.until("[data-part=log] [data-level=ERROR]", told).await;
+    let printed = browser.text("[data-part=log] [data-level=INFO] span").await;
+    assert_eq!(printed.trim(), long.trim());
+}
+
+/// A tab that goes without a word leaves no stream behind: the lock that it held tells of it. So does one whose lock comes late: it
+/// would be taken for gone, and hear nothing.
+#[tokio::test]
+async fn a_tab_that_vanishes_leaves_no_stream_behind() {
+    let home = home();
+    let rota = home.up();
+    json(&home.run(&["domain", "create", "blue"]));
+    let browser = Browser::open().await;
+    browser.sign_in(&rota).await;
+    browser.without_farewells().await;
+    for has_workers in [true, false] {
+        if !has_workers {
+            browser.without_shared_workers().await;
+        }
+        browser.driver.refresh().await.unwrap();
+        browser.until("#connection", "Live").await;
+        until_listeners(&rota, 1).await;
+        let first = browser.driver.window().await.unwrap();
+        let second = browser.driver.new_tab().await.unwrap();
+        browser.driver.switch_to_window(second).await.unwrap();
+        browser.without_farewells().await;
+        if !has_workers {
+            browser.without_shared_workers().await;
+        }
+        browser.driver.goto(&format!("{}/#domain=blue", rota.url)).await.unwrap();
+        browser.until("#connection", "Live").await;
+        until_listeners(&rota, 2).await;
+        let job = submit(&home, &["noop", "--domain", "blue"]);
+        browser.until(&row(id(&job)), "Successful").await;
+        browser.driver.close_window().await.unwrap();
+        browser.driver.switch_to_window(first).await.unwrap();
+        until_listeners(&rota, 1).await;
+        let job = submit(&home, &["noop"]);
+        browser.until(&row(id(&job)), "Successful").await;
+    }
+}
+
+/// At the width of a phone nothing is cut off, a long type can be read, and no dash stands alone; a job names its limit key.
+#[tokio::test]
+async fn a_narrow_screen_shows_it_all() {
+    let home = home();
+    let rota = home.up();
+    let browser = Browser::open().await;
+    browser.be_narrow().await;
+    browser.sign_in(&rota).await;
+    json(&home.run(&["type", "put", "send-invoice-reminder-by-mail", "--schema", "{}"]));
+    let waiting =
+        submit(&home, &["send-invoice-reminder-by-mail", "--name", "4711", "--limit-key", "customer-7"]);
+    browser.until(&row(id(&waiting)), "Queued").await;
+    let fits = "element.checkVisibility() && element.getBoundingClientRect().height < 32";
+    browser.until_true("#queue [data-type^=send] th", fits, "on one line").await;
+    browser
+        .until_true("body", "document.documentElement.scrollWidth <= 390", "no wider than the screen")
+        .await;
+    let dashes =
+        "return [...document.querySelectorAll('main *')].filter((element) => element.childElementCount === 0
+        && element.textContent === '–' && element.checkVisibility()).length";
+    assert_eq!(browser.run(dashes, vec![]).await, 0);
+    browser.show(&format!("#domain=default&job={}", id(&waiting))).await;
+    browser.until("[data-part=limit-key]", "customer-7").await;
+    browser.until("[data-part=waiting]", "No node that lives runs").await;
+    assert_eq!(browser.run(dashes, vec![]).await, 0);
+    let other = submit(&home, &["noop", "--name", "without"]);
+    browser.show(&format!("#domain=default&job={}", id(&other))).await;
+    browser.until("#job-name", "without").await;
+    browser.until_true("[data-part=limit-key]", "element.hidden", "hidden").await;
 }

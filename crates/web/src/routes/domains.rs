@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use rota_model::domain::{Domain, DomainDocument, DomainSettings};
-use rota_model::keep::Keep;
-use serde::{Deserialize, Serialize};
+use rota_model::domain::{DEFAULT_WEIGHT, Domain, DomainDocument, DomainSettings, NewDomain};
 
 use crate::access::Caller;
 use crate::app::App;
@@ -31,25 +29,6 @@ pub(crate) async fn list(
     Ok(Json(List::new(domains, next.as_ref())))
 }
 
-/// A domain to be made.
-#[derive(Deserialize, Serialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewDomain {
-    pub name: Domain,
-    /// How large its share of the nodes is, where several domains have work; 1 if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 1_000)]
-    pub weight: Option<u32>,
-    /// How long jobs are kept once they have ended; for ever if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, pattern = "^([1-9][0-9]{0,5}[dh]|forever)$", example = "30d")]
-    pub keep_jobs: Option<Keep>,
-    /// How long lines of the log about its jobs are kept; 30 days if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, pattern = "^([1-9][0-9]{0,5}[dh]|forever)$", example = "30d")]
-    pub keep_logs: Option<Keep>,
-}
-
 /// Makes a domain.
 #[utoipa::path(post, path = "/api/v1/domains", tag = "domains", security(("api_key" = ["installation"])),
     request_body = NewDomain,
@@ -61,31 +40,35 @@ pub(crate) async fn create(
     State(app): State<Arc<App>>,
     JsonBody(new): JsonBody<NewDomain>,
 ) -> Result<(StatusCode, Json<DomainDocument>), Problem> {
-    let NewDomain { name, weight, keep_jobs, keep_logs } = new;
+    let (name, settings) = new.into_parts();
     let taken = || Problem::new(Kind::CONFLICT, format!("there is a domain {name} already"));
-    let settings = DomainSettings { weight, keep_jobs, keep_logs };
     let domain = app.accounts.create_domain(name.clone(), settings).await?.ok_or_else(taken)?;
     Ok((StatusCode::CREATED, Json(domain)))
 }
 
 /// A domain.
 #[utoipa::path(get, path = "/api/v1/domains/{domain}", tag = "domains", security(("api_key" = ["viewer"])),
-    params(("domain" = Domain, Path)),
+    params(("domain" = Domain, Path),
+        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of the document as you know it")),
     responses((status = 200, description = "The domain", body = DomainDocument),
+        (status = 304, description = "It is as you know it"),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
     PathOf(name): PathOf<Domain>,
-) -> Result<impl IntoResponse, Problem> {
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let domain = app.accounts.domain(&name).await?.ok_or_else(|| Problem::not_found("domain"))?;
-    Ok((etag::of(domain.version), Json(domain.document)))
+    Ok(etag::answer(&headers, domain.version, &domain.document))
 }
 
-/// Changes a domain. What is left out goes back to what it is by default.
+/// Replaces what can be set of a domain: what is left out goes back to what it is by default.
 ///
-/// Its administrators decide how long things are kept; its weight is for the administrator of the installation.
+/// Its administrators decide how long things are kept. Its weight is for the administrator of the installation: for everybody else
+/// it stays as it is, and naming another is refused.
 #[utoipa::path(put, path = "/api/v1/domains/{domain}", tag = "domains", security(("api_key" = ["admin"])),
-    params(("domain" = Domain, Path)),
+    params(("domain" = Domain, Path),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the domain as you know it")),
     request_body = DomainSettings,
     responses((status = 200, description = "As it is now", body = DomainDocument),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
@@ -98,12 +81,20 @@ pub(crate) async fn set(
 ) -> Result<impl IntoResponse, Problem> {
     let before = app.accounts.domain(&name).await?.ok_or_else(|| Problem::not_found("domain"))?;
     etag::must_match(&headers, before.version)?;
-    if settings.weight != before.document.weight && !caller.rights.installation {
-        let weight = before.document.weight.map_or("left out".to_owned(), |weight| weight.to_string());
-        let detail = format!("a weight is set by the administrator of the installation: here it is {weight}");
+    let settings =
+        if caller.rights.installation { settings } else { with_weight_of(&before.document, settings)? };
+    let after = app.accounts.set_domain(before, settings).await?;
+    let after = after.ok_or_else(|| etag::overtaken(&headers, "domain"))?;
+    Ok((etag::of(after.version), Json(after.document)))
+}
+
+/// What a domain's own administrators ask for, with the weight that is not theirs to set, and that they need not know.
+fn with_weight_of(domain: &DomainDocument, asked: DomainSettings) -> Result<DomainSettings, Problem> {
+    let weight = domain.weight;
+    if asked.weight.is_some_and(|asked| asked != weight.unwrap_or(DEFAULT_WEIGHT)) {
+        let detail =
+            "a weight is set by the administrator of the installation: leave it out, and it stays as it is";
         return Err(Problem::new(Kind::FORBIDDEN, detail));
     }
-    let meanwhile = || Problem::new(Kind::CONFLICT, "the domain was changed at the same moment: look again");
-    let after = app.accounts.set_domain(before, settings).await?.ok_or_else(meanwhile)?;
-    Ok((etag::of(after.version), Json(after.document)))
+    Ok(DomainSettings { weight, ..asked })
 }

@@ -61,6 +61,8 @@ pub(crate) struct Further {
     security(("api_key" = ["viewer"])), params(("domain" = Domain, Path), Further),
     responses((status = 200, description = "A stream that does not end", body = StreamEvent,
             content_type = "text/event-stream"),
+        (status = 404, description = "No such domain, or a node without the role of observer", body = Problem,
+            content_type = "application/problem+json"),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn of_domain(
     State(app): State<Arc<App>>,
@@ -83,6 +85,8 @@ pub(crate) async fn of_domain(
 #[utoipa::path(get, path = "/api/v1/events", tag = "events", security(("api_key" = ["installation"])),
     responses((status = 200, description = "A stream that does not end", body = StreamEvent,
             content_type = "text/event-stream"),
+        (status = 404, description = "A node without the role of observer", body = Problem,
+            content_type = "application/problem+json"),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn of_installation(
     State(app): State<Arc<App>>,
@@ -127,6 +131,15 @@ impl<M: Fn(&Rights) -> bool> Ear<M> {
     }
 }
 
+/// There is nothing to hear on a node without the role, now or later: asking it again helps nobody.
+pub(super) fn must_observe(app: &App) -> Result<(), Problem> {
+    if app.observer.is_on() {
+        return Ok(());
+    }
+    let detail = "this node has no events, since it is no observer: ask a node that has the role of one";
+    Err(Problem::new(Kind::NOT_FOUND, detail))
+}
+
 /// What changed, until the process stops or the caller may no longer see it.
 fn stream_of(
     app: Arc<App>,
@@ -134,10 +147,7 @@ fn stream_of(
     caller: Caller,
     may_see: impl Fn(&Rights) -> bool + Send + Sync + 'static,
 ) -> Result<Response, Problem> {
-    if !app.observer.is_on() {
-        let detail = "this node does not observe: ask one with the role observer";
-        return Err(Problem::new(Kind::UNAVAILABLE, detail));
-    }
+    must_observe(&app)?;
     let (stop, listener) = (app.stop.clone(), app.observer.listen(topics));
     let ear = Ear { app, listener, caller, may_see, quiet: 0 };
     let texts = stream::unfold(ear, |mut ear| async move { Some((ear.next().await?, ear)) });

@@ -41,7 +41,7 @@ pub(crate) async fn list(
     Ok(Json(List::new(items, next.as_ref())))
 }
 
-/// What a type means in a domain, and which nodes run it. What the domain defined has an `ETag`.
+/// What a type means in a domain, and which nodes run it. What the domain defined has an `ETag`, for `If-Match`.
 #[utoipa::path(get, path = "/api/v1/domains/{domain}/job-types/{type}", tag = "job-types",
     security(("api_key" = ["viewer"])),
     params(("domain" = Domain, Path), ("type" = String, Path)),

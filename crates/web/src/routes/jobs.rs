@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use rota_engine::desk::Submitted;
 use rota_model::check::Invalid;
@@ -100,15 +100,18 @@ pub(crate) struct Wait {
 /// One job; with `wait`, once it has ended or the time is up.
 #[utoipa::path(get, path = "/api/v1/domains/{domain}/jobs/{jobId}", tag = "jobs",
     security(("api_key" = ["viewer"])),
-    params(("domain" = Domain, Path), ("jobId" = uuid::Uuid, Path), Wait),
+    params(("domain" = Domain, Path), ("jobId" = uuid::Uuid, Path), Wait,
+        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of the document as you know it")),
     responses((status = 200, description = "The job", body = Job),
+        (status = 304, description = "It is as you know it"),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     PathOf((domain, id)): PathOf<(Domain, JobId)>,
     QueryOf(query): QueryOf<Wait>,
-) -> Result<impl IntoResponse, Problem> {
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let patience = query.wait.as_deref().map(parse_wait).transpose()?.unwrap_or_default();
     let found = tokio::select! {
         found = app.desk.wait(&domain, id, patience) => found?,
@@ -118,7 +121,7 @@ pub(crate) async fn show(
     // The key may have been revoked while its holder waited.
     let permitted = app.accounts.still(&caller, |rights| rights.role_in(&domain).is_some()).await?;
     let job = found.filter(|_| permitted).ok_or_else(|| Problem::not_found("job"))?;
-    Ok((etag::of(job.version), Json(job.document)))
+    Ok(etag::answer(&headers, job.version, &job.document))
 }
 
 fn parse_wait(text: &str) -> Result<Duration, Invalid> {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::problem::Problem;
+use crate::routes::events::must_observe;
 
 /// What the observer of this process does.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -21,7 +22,10 @@ pub struct ObserverView {
 #[utoipa::path(get, path = "/api/v1/observer", tag = "events", security(("api_key" = ["installation"])),
     operation_id = "observer",
     responses((status = 200, description = "The observer of the process that answers", body = ObserverView),
+        (status = 404, description = "A node without the role of observer", body = Problem,
+            content_type = "application/problem+json"),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn show(State(app): State<Arc<App>>) -> Json<ObserverView> {
-    Json(ObserverView { listeners: app.observer.listeners() })
+pub(crate) async fn show(State(app): State<Arc<App>>) -> Result<Json<ObserverView>, Problem> {
+    must_observe(&app)?;
+    Ok(Json(ObserverView { listeners: app.observer.listeners() }))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use rota_model::user::{NewUser, UserId, UserSettings, UserView};
 
@@ -48,15 +48,18 @@ pub(crate) async fn create(
 
 /// One user.
 #[utoipa::path(get, path = "/api/v1/users/{id}", tag = "users", security(("api_key" = ["installation"])),
-    params(("id" = UserId, Path, description = "Such as local:alice")),
+    params(("id" = UserId, Path, description = "Such as local:alice"),
+        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of the document as you know it")),
     responses((status = 200, description = "The user", body = UserView),
+        (status = 304, description = "It is as you know it"),
         (status = "default", description = "Refused", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
     PathOf(id): PathOf<UserId>,
-) -> Result<impl IntoResponse, Problem> {
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let user = app.accounts.user(&id).await?.ok_or_else(|| Problem::not_found("user"))?;
-    Ok((etag::of(user.version), Json(UserView::from(user.document))))
+    Ok(etag::answer(&headers, user.version, &UserView::from(user.document)))
 }
 
 /// Sets what a user may do. Whoever administers the installation cannot take that away from themselves.
@@ -100,7 +103,7 @@ pub(crate) async fn delete(
     if app.accounts.delete_user(&user).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(Problem::new(Kind::CONFLICT, "the user was changed at the same moment: look again"))
+    Err(etag::overtaken(&headers, "user"))
 }
 
 fn keeps_itself() -> Problem {

@@ -51,6 +51,11 @@ pub(crate) async fn stage() -> Stage {
 
 /// The same, on a node that may or may not be paused and drained.
 pub(crate) async fn stage_with(controllable: bool) -> Stage {
+    stage_of(vec![NodeRole::Web, NodeRole::Processor, NodeRole::Observer], controllable).await
+}
+
+/// The same, on a node with these roles.
+pub(crate) async fn stage_of(roles: Vec<NodeRole>, controllable: bool) -> Stage {
     let (store, surroundings): (Arc<dyn Store>, _) = (Arc::new(MemoryStore::new()), surroundings());
     let settings = settings::open(Arc::clone(&store), surroundings.now().to_date()).await.unwrap();
     let options = NodeOptions {
@@ -58,7 +63,7 @@ pub(crate) async fn stage_with(controllable: bool) -> Stage {
         name: "n".to_owned(),
         version: "test".to_owned(),
         capacity: 4,
-        roles: vec![NodeRole::Web, NodeRole::Processor, NodeRole::Observer],
+        roles,
         controllable,
         grace: Duration::from_millis(300),
         registry: true,
@@ -152,6 +157,12 @@ impl Stage {
         let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
         let request = request.header(header::AUTHORIZATION, format!("Bearer {KEY}"));
         self.send(request.header(header::IF_MATCH, version).body(Body::empty()).unwrap()).await
+    }
+
+    /// What one gets who has a version already.
+    pub(crate) async fn get_unless(&self, path: &str, known: &str) -> Answer {
+        let request = Request::get(path).header(header::AUTHORIZATION, format!("Bearer {KEY}"));
+        self.send(request.header(header::IF_NONE_MATCH, known).body(Body::empty()).unwrap()).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

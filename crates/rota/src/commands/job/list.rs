@@ -8,16 +8,14 @@ use rota_model::job::{Job, JobStatus};
 use rota_model::time::UnixMillis;
 
 use super::{Context, view};
+use crate::arguments;
+use crate::commands::paging::{Asked, PagingArgs};
 use crate::exit::Failure;
-use crate::{arguments, output};
 
 pub(super) const EXAMPLES: &str = r#"Examples:
   rota job list --status FAILED --text "disk full"
   rota job list --type wait --older-than 7d
   rota job list --text "night*" --all --output ndjson"#;
-
-/// How many jobs a page holds when all are wanted.
-const LARGEST_PAGE: u32 = 1_000;
 
 /// Which jobs are meant.
 #[derive(Args, Debug)]
@@ -71,49 +69,18 @@ impl FilterArgs {
 pub(crate) struct ListArgs {
     #[command(flatten)]
     filter: FilterArgs,
-    /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    limit: u32,
-    /// Go on where another page ended
-    #[arg(long)]
-    cursor: Option<String>,
-    /// Every job, page after page
-    #[arg(long, conflicts_with_all = ["limit", "cursor"])]
-    all: bool,
+    #[command(flatten)]
+    paging: PagingArgs,
 }
 
 pub(super) async fn run(context: &Context, args: ListArgs) -> Result<(), Failure> {
-    let ListArgs { filter, limit, cursor, all } = args;
-    let limit = Some(if all { LARGEST_PAGE } else { limit });
-    let filter = JobFilter { limit, cursor, ..filter.into_filter(context.now()) };
-    if all { every_page(context, filter).await } else { one_page(context, &filter).await }
-}
-
-async fn one_page(context: &Context, filter: &JobFilter) -> Result<(), Failure> {
-    let page = context.client()?.jobs(&context.domain, filter).await?;
-    print(context, &page)?;
-    if let Some(next) = &page.next {
-        output::warn(&format!("There are more: --cursor {next} shows the next page, --all every job."));
-    }
-    Ok(())
-}
-
-async fn every_page(context: &Context, mut filter: JobFilter) -> Result<(), Failure> {
+    let ListArgs { filter, paging } = args;
     let client = context.client()?;
-    let mut gathered = Page { items: Vec::new(), next: None };
-    loop {
-        let page = client.jobs(&context.domain, &filter).await?;
-        filter.cursor.clone_from(&page.next);
-        if context.out.takes_one_at_a_time() {
-            print(context, &page)?;
-        } else {
-            gathered.items.extend(page.items);
-        }
-        if filter.cursor.is_none() {
-            break;
-        }
-    }
-    print(context, &gathered)
+    let filter = filter.into_filter(context.now());
+    let ask = async |Asked { limit, cursor }| {
+        client.jobs(&context.domain, &JobFilter { limit, cursor, ..filter.clone() }).await
+    };
+    paging.show(context, ask, |page| print(context, page)).await
 }
 
 pub(super) fn print(context: &Context, page: &Page<Job>) -> Result<(), Failure> {

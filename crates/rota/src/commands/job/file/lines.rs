@@ -14,6 +14,7 @@ use rota_model::json_text;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use crate::arguments::BOM;
 use crate::exit::{Exit, Failure};
 
 /// How many jobs are sent at once.
@@ -106,6 +107,10 @@ impl Lines {
             return Ok(None);
         }
         self.number += 1;
+        // It is no part of the first line, nor of its key.
+        if self.number == 1 && text.starts_with(BOM) {
+            text.drain(..BOM.len());
+        }
         let mut digest = Sha256::new_with_prefix(self.digest);
         digest.update(without_end(&text));
         let is_whole = text.len() <= MAX_BODY_BYTES || text.ends_with(b"\n");
@@ -230,6 +235,16 @@ mod tests {
         let mut again = Lines::new("test".to_owned(), input, Some("second"));
         again.next().unwrap();
         assert_ne!(vec![again.key()], keys("{}\n"));
+    }
+
+    #[test]
+    fn a_mark_of_utf8_at_the_begin_is_no_part_of_the_file() {
+        let marked = "\u{feff}{\"a\": 1}\n{\"a\": 1}\n";
+        assert_eq!(keys(marked), keys("{\"a\": 1}\n{\"a\": 1}\n"));
+        let elsewhere = lines("{}\n\u{feff}{}\n".as_bytes()).batch().unwrap().unwrap();
+        assert_eq!((elsewhere.lines.len(), elsewhere.refused.len()), (1, 1), "elsewhere it is a mistake");
+        let alone = lines("\u{feff}".as_bytes()).batch().unwrap().unwrap();
+        assert_eq!((alone.lines.len(), alone.refused.len()), (0, 0));
     }
 
     #[test]
