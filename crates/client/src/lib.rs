@@ -1,7 +1,7 @@
 //! A typed client of Rota's HTTP interface, for the command line and for programs.
 //!
 //! - [`Client`]: where Rota is and who asks; one method per route
-//! - [`jobs`], [`job_types`], [`logs`], [`metrics`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`]: the routes, each with what it sends and gets
+//! - [`jobs`], [`job_types`], [`logs`], [`metrics`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`], [`timers`]: the routes, each with what it sends and gets
 //! - [`page`]: lists that come in pages
 //! - [`error`]: why a call gave no answer; a refusal of Rota is told apart from Rota being out of reach
 //!
@@ -40,6 +40,7 @@ pub mod metrics;
 pub mod nodes;
 pub mod page;
 pub mod session;
+pub mod timers;
 pub mod users;
 
 #[cfg(test)]

@@ -164,6 +164,7 @@ pub struct Schedule {
     pub stop_time: Option<Timestamp>,
     /// How many instants may fire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 2_147_483_647)]
     pub max_executions: Option<u32>,
 
     /// The zone whose local time the expression means.

@@ -12,16 +12,16 @@ pub const MAX_PREVIEW: u32 = 1_000;
 pub const USUAL_PREVIEW: u32 = 10;
 
 /// A schedule to be looked at.
-#[derive(Clone, Debug, PartialEq, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewRequest {
     pub schedule: Schedule,
     /// The first instant that may be shown; now if left out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "date-time", example = "2026-10-24T00:00:00+02:00")]
     pub from: Option<Timestamp>,
     /// How many instants to show; 10 if left out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_000)]
     pub count: Option<u32>,
 }
