@@ -1,5 +1,6 @@
 //! What Rota costs, measured: `cargo xtask bench NAME`. Nothing is asserted here.
 //!
+//! - [`calendar`]: instants of schedules, beside cron crates
 //! - [`jobs`]: jobs from their submission to their end
 //! - [`store`]: the embedded store, beside plain SQLite
 //! - [`report`]: a table for people, or one JSON object per line
@@ -13,6 +14,7 @@
     reason = "a bench prints, and a surprise ends it"
 )]
 
+mod calendar;
 mod connection;
 mod jobs;
 mod report;
@@ -40,6 +42,8 @@ enum Bench {
     Jobs(jobs::Options),
     /// The embedded store: batches, single writes, reads, a million finished jobs
     Store(store::Options),
+    /// Instants of schedules, in UTC and in zones, beside the fastest of three cron crates
+    Calendar(calendar::Options),
 }
 
 #[tokio::main]
@@ -48,6 +52,7 @@ async fn main() {
     let measurements = match arguments.bench {
         Bench::Jobs(options) => jobs::run(&options).await,
         Bench::Store(options) => store::run(&options).await,
+        Bench::Calendar(options) => calendar::run(&options),
     };
     report::print(&measurements, arguments.json);
 }

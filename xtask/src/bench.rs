@@ -5,7 +5,7 @@ use crate::invocation::Invocation;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What to measure: `jobs` or `store`.
+    /// What to measure: `jobs`, `store` or `calendar`.
     name: String,
     /// One JSON object per measurement instead of a table.
     #[arg(long)]

@@ -48,7 +48,7 @@ enum Task {
     ///
     /// Runs the tests whose names begin with `golden_` with ROTA_BLESS=1. Afterwards `git diff` shows what changed.
     Bless,
-    /// Build and run one measurement: `jobs` or `store`, e.g. `cargo xtask bench jobs --json`.
+    /// Build and run one measurement: `jobs`, `store` or `calendar`, e.g. `cargo xtask bench jobs --json`.
     Bench(bench::Arguments),
     /// Run the engine in a world where things go wrong, seed by seed, and check that the promises hold.
     ///

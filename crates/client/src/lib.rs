@@ -3,6 +3,8 @@
 //! - [`Client`]: where Rota is and who asks; one method per route
 //! - [`jobs`], [`job_types`], [`logs`], [`metrics`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`]: the routes, each with what it sends and gets
 //! - [`page`]: lists that come in pages; [`change`]: documents of which a part is changed
+//! - [`jobs`], [`job_types`], [`logs`], [`metrics`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`], [`timers`]: the routes, each with what it sends and gets
+//! - [`page`]: lists that come in pages
 //! - [`error`]: why a call gave no answer; a refusal of Rota is told apart from Rota being out of reach
 //!
 //! Documents are those of [`rota_model`]. Cloning a client is cheap: clones share their connections.
@@ -41,6 +43,7 @@ pub mod metrics;
 pub mod nodes;
 pub mod page;
 pub mod session;
+pub mod timers;
 pub mod users;
 
 #[cfg(test)]

@@ -8,6 +8,8 @@
 //!
 //! Whether an expression means anything, and when, is for the calendar to say; here it is only kept within bounds.
 
+pub mod preview;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -162,6 +164,7 @@ pub struct Schedule {
     pub stop_time: Option<Timestamp>,
     /// How many instants may fire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 2_147_483_647)]
     pub max_executions: Option<u32>,
 
     /// The zone whose local time the expression means.
@@ -244,8 +247,8 @@ impl Schedule {
     pub fn check(&self) -> Result<(), Invalid> {
         let mut check = Checker::new();
         check.line("/schedule/cron", &self.cron, 1..=MAX_CRON_CHARS);
-        let legal = |c: char| c.is_ascii_alphanumeric() || " */,-?#@".contains(c);
-        let allowed = "letters, digits, spaces and * / , - ? # @";
+        let legal = |c: char| c.is_ascii_alphanumeric() || " */,-?#@:+.".contains(c);
+        let allowed = "letters, digits, spaces and * / , - ? # @ : + .";
         check.spelled("/schedule/cron", &self.cron, legal, allowed);
         check.time_zone("/schedule/time_zone", &self.time_zone);
         for (pointer, date) in

@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use rota_model::domain::Domain;
 
 use crate::arguments;
-use crate::commands::{domain, job, job_type, key, log, metric, node, session, store, up, user};
+use crate::commands::{domain, job, job_type, key, log, metric, node, session, store, timer, up, user};
 use crate::output::Format;
 
 const AFTER_HELP: &str = "\
@@ -57,6 +57,9 @@ pub(crate) enum Command {
     /// Define the types of jobs: what their payloads must look like, and their defaults
     #[command(subcommand)]
     Type(job_type::TypeCommand),
+    /// See when a schedule is due, before anything is saved
+    #[command(subcommand)]
+    Timer(timer::TimerCommand),
     /// Read what nodes and handlers said, and listen to them
     #[command(subcommand)]
     Log(log::LogCommand),
@@ -83,7 +86,7 @@ pub(crate) enum Command {
     Login,
     /// Show who you are to Rota, and what you may do
     Whoami,
-    /// Show the version of this program
+    /// Show the version of this program, and of the time zone data that is built into it
     Version,
 }
 
@@ -171,6 +174,11 @@ mod tests {
             "rota domain set",
             "rota domain set default --keep-jobs 30",
             "rota domain set default --keep-logs 5m",
+            "rota timer preview",
+            "rota timer preview @daily --count 0",
+            "rota timer preview @daily --count 1001",
+            "rota timer preview @daily --dst-gap later",
+            "rota timer explain",
             "rota node pause",
             "rota node drain n --timeout 5s",
             "rota user set local:alice",

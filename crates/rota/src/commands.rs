@@ -10,6 +10,7 @@ pub(crate) mod node;
 pub(crate) mod paging;
 pub(crate) mod session;
 pub(crate) mod store;
+pub(crate) mod timer;
 pub(crate) mod up;
 pub(crate) mod user;
 
@@ -60,6 +61,7 @@ pub(crate) async fn run(cli: Cli, own_types: OwnTypes) -> Result<(), Failure> {
         Command::Up(_) => Ok(()),
         Command::Job(command) => job::run(&context, command).await,
         Command::Type(command) => job_type::run(&context, command).await,
+        Command::Timer(command) => timer::run(&context, command),
         Command::Log(command) => log::run(&context, command).await,
         Command::Metric(command) => metric::run(&context, command).await,
         Command::Node(command) => node::run(&context, &command).await,

@@ -14,6 +14,7 @@ const HANDLERS: &str = include_str!("../../../docs/guides/handlers.md");
 const JOB_TYPES: &str = include_str!("../../../docs/guides/job-types.md");
 const OBSERVER: &str = include_str!("../../../docs/guides/observer.md");
 const OPERATING: &str = include_str!("../../../docs/guides/operating.md");
+const CALENDAR: &str = include_str!("../../../docs/guides/calendar.md");
 const LOGS: &str = include_str!("../../../docs/guides/logs.md");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rota");
 
@@ -228,5 +229,24 @@ fn every_command_of_the_guide_to_the_observer_works() {
         "event: node\ndata: {",
     ] {
         assert!(said.contains(expected), "{expected:?} is not among\n{said}");
+    }
+}
+
+#[test]
+fn every_command_of_the_guide_to_schedules_works() {
+    let home = Home::new(PROGRAM);
+    lay_out(home.path());
+    let rota = home.up();
+    let mut script = blocks(CALENDAR, "sh");
+    assert!(script.len() >= 4, "{script:?}");
+    script.insert(0, "PATH=\"$PWD/target/release:$PATH\"".to_owned());
+    let said = run(&home, &rota, &script);
+    let shown = blocks(CALENDAR, "text");
+    for expected in shown.iter().map(String::as_str).chain([
+        "refused, as it should be",
+        "\"at\":\"2026-10-25T00:30:00Z\",\"local\":\"2026-10-25T02:30:00+02:00\"",
+        "\"zoneDataVersion\": ",
+    ]) {
+        assert!(said.contains(expected), "{expected} is not among\n{said}");
     }
 }

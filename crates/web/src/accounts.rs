@@ -328,7 +328,7 @@ impl Accounts {
         Ok((domains, last.map(|name| Cursor::behind_id(name.as_str(), &DOMAINS))))
     }
 
-    fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.surroundings.now().to_date()
     }
 }

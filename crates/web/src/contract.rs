@@ -13,7 +13,8 @@ use utoipa_axum::routes;
 use crate::access::{SCHEME, SESSION_COOKIE};
 use crate::app::App;
 use crate::routes::{
-    domains, events, job_types, jobs, keys, logs, metrics, nodes, observer, openapi, ping, session, users,
+    domains, events, job_types, jobs, keys, logs, metrics, nodes, observer, openapi, ping, session, timers,
+    users,
 };
 
 /// Every route of the API.
@@ -32,6 +33,7 @@ pub fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(jobs::looks::waiting))
         .routes(routes!(job_types::list))
         .routes(routes!(job_types::show, job_types::set, job_types::delete))
+        .routes(routes!(timers::preview))
         .routes(routes!(events::of_domain))
         .routes(routes!(events::of_installation))
         .routes(routes!(observer::show))

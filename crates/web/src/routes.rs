@@ -12,6 +12,7 @@ pub mod observer;
 pub mod openapi;
 pub mod ping;
 pub mod session;
+pub mod timers;
 pub mod users;
 
 mod etag;

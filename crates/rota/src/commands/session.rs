@@ -40,7 +40,9 @@ pub(crate) async fn whoami(context: &Context) -> Result<(), Failure> {
 }
 
 pub(crate) fn version(context: &Context) -> Result<(), Failure> {
-    context.out.text(&format!("rota {VERSION}"), &json!({"version": VERSION}))
+    let zones = rota_calendar::zone::data_version();
+    let text = format!("rota {VERSION}, time zone data {zones}");
+    context.out.text(&text, &json!({"version": VERSION, "zoneDataVersion": zones}))
 }
 
 /// From a terminal without showing it, otherwise the first line.
