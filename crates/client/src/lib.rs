@@ -1,10 +1,8 @@
 //! A typed client of Rota's HTTP interface, for the command line and for programs.
 //!
 //! - [`Client`]: where Rota is and who asks; one method per route
-//! - [`jobs`], [`job_types`], [`logs`], [`metrics`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`]: the routes, each with what it sends and gets
-//! - [`page`]: lists that come in pages; [`change`]: documents of which a part is changed
 //! - [`jobs`], [`job_types`], [`logs`], [`metrics`], [`nodes`], [`domains`], [`users`], [`keys`], [`session`], [`timers`]: the routes, each with what it sends and gets
-//! - [`page`]: lists that come in pages
+//! - [`page`]: lists that come in pages; [`change`]: documents of which a part is changed
 //! - [`error`]: why a call gave no answer; a refusal of Rota is told apart from Rota being out of reach
 //!
 //! Documents are those of [`rota_model`]. Cloning a client is cheap: clones share their connections.
