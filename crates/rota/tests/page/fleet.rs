@@ -39,7 +39,8 @@ impl Clock for SystemClock {
     }
 }
 
-pub(crate) struct Member {
+struct Member {
+    id: NodeId,
     desk: Arc<JobDesk>,
     runtime: Option<Runtime>,
 }
@@ -52,7 +53,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// The first node serves the page and observes; all of them run jobs.
+    /// The first node serves the page and observes; the others run jobs.
     pub(crate) async fn up(names: &[&str]) -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let surroundings = Surroundings::new(Arc::new(SystemClock), [7; 32]);
@@ -69,6 +70,7 @@ impl Fleet {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (store, surroundings) = (Arc::clone(&self.store), self.surroundings.clone());
         let options = options(name, serves);
+        let id = options.id;
         let begun = runtime.spawn(async move {
             let settings = settings::open(Arc::clone(&store), surroundings.now().to_date()).await.unwrap();
             let types = Arc::new(JobTypes::built_in().unwrap());
@@ -83,13 +85,24 @@ impl Fleet {
         if let Some(address) = address {
             self.url = format!("http://{address}");
         }
-        Member { desk, runtime: Some(runtime) }
+        Member { id, desk, runtime: Some(runtime) }
     }
 
-    /// Submits a job at a node that has nothing to do: it runs there.
-    pub(crate) async fn submit(&self, nth: usize, job: NewJob) -> JobId {
-        let submitted = self.members[nth].desk.submit(&Domain::default(), job).await.unwrap();
+    pub(crate) async fn submit(&self, job: NewJob) -> JobId {
+        let submitted = self.members[0].desk.submit(&Domain::default(), job).await.unwrap();
         submitted.job().document.job_id
+    }
+
+    /// Which of the nodes runs a job, once one does.
+    pub(crate) async fn who_runs(&self, job: JobId) -> usize {
+        let desk = &self.members[0].desk;
+        loop {
+            let owner = desk.get(&Domain::default(), job).await.unwrap().unwrap().document.owner_node;
+            if let Some(nth) = self.members.iter().position(|member| Some(member.id) == owner) {
+                return nth;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Nothing of it goes on, and it says nothing of it.
@@ -109,8 +122,7 @@ impl Drop for Fleet {
 }
 
 fn options(name: &str, serves: bool) -> NodeOptions {
-    let mut roles = vec![NodeRole::Processor];
-    roles.extend(serves.then_some([NodeRole::Web, NodeRole::Observer]).into_iter().flatten());
+    let roles = if serves { vec![NodeRole::Web, NodeRole::Observer] } else { vec![NodeRole::Processor] };
     NodeOptions {
         id: NodeId::derived(&[name]),
         name: name.to_owned(),
