@@ -7,7 +7,7 @@
 //! - [`hands`]: what the node has in hand, and how many more it can take
 //! - [`claiming`]: when to claim, and what
 //! - [`lanes`], [`turns`]: whose turn it is
-//! - [`limits`], [`balance`]: what its limits let through
+//! - [`rules`], [`limits`], [`balance`]: what is limited, and what that lets through
 //! - [`seat`]: a job that is stored as already claimed
 //! - [`run`]: one job, from its claim to its settling
 //! - [`said`]: what a handler says meanwhile
@@ -24,6 +24,7 @@ mod lanes;
 mod limits;
 mod pace;
 mod recovery;
+mod rules;
 mod run;
 mod said;
 mod seat;
@@ -91,6 +92,8 @@ pub struct Processor {
     /// What the node has of its limits is to be brought in line with what it needs; one at a time does that.
     limits_wanted: Notify,
     balancing: tokio::sync::Mutex<()>,
+    /// One at a time asks what types limit.
+    asking: tokio::sync::Mutex<()>,
 }
 
 /// What a processor needs of its node.
@@ -132,6 +135,7 @@ impl Processor {
             slots: Notify::new(),
             limits_wanted: Notify::new(),
             balancing: tokio::sync::Mutex::new(()),
+            asking: tokio::sync::Mutex::new(()),
         }
     }
 

@@ -118,7 +118,7 @@ impl Lanes {
                 return None;
             }
             if let Some(domain) = tenant.as_ref().filter(|_| self.has_limits) {
-                self.limits.meet(domain, &kind.0);
+                self.limits.rules.meet(domain, &kind.0);
             }
             let known = Known { tenant, kind, is_held_up: false, run_at, expected: 0 };
             self.known.insert(place.clone(), known);
@@ -221,14 +221,13 @@ impl Lanes {
     pub(super) fn end_asking<'a>(
         &mut self,
         at: Duration,
-        generation: u64,
         failed: bool,
         in_hand: impl Iterator<Item = &'a LimitName>,
     ) {
         let waiting = self.known.values();
         let waiting = waiting.filter_map(|known| Some((known.tenant.as_ref()?, known.kind.0.as_str())));
         let used = waiting.chain(in_hand.map(|of| (&of.domain, of.kind.as_str()))).collect();
-        self.limits.end_asking(at, generation, failed, used);
+        self.limits.end_asking(at, failed, used);
     }
 
     /// A job is about to be in hand. Says what it is, where that may be limited.
@@ -236,7 +235,7 @@ impl Lanes {
         if !self.has_limits {
             return None;
         }
-        self.limits.meet(&job.domain, &job.input.kind);
+        self.limits.rules.meet(&job.domain, &job.input.kind);
         let (domain, kind, key) = (job.domain.clone(), job.input.kind.clone(), job.limit_key.clone());
         Some(LimitName { domain, kind, key })
     }
@@ -385,9 +384,9 @@ mod tests {
         let whole = Bounds { concurrency: Some(concurrency), starts_per_second: None };
         let limits = TypeLimits { whole, ..TypeLimits::default() };
         let domain = |name: &str| name.parse::<Domain>().unwrap();
-        lanes.limits.set_rule(&domain("a"), "mail", Some(limits));
-        lanes.limits.set_rule(&domain("b"), "report", None);
-        lanes.end_asking(AT, 0, false, std::iter::empty());
+        lanes.limits.set_rule(&domain("a"), "mail", limits);
+        lanes.limits.set_rule(&domain("b"), "report", TypeLimits::default());
+        lanes.end_asking(AT, false, std::iter::empty());
         lanes
     }
 
@@ -399,10 +398,11 @@ mod tests {
         let node = NodeId::derived(&["one"]);
         for name in lanes.limits.balanced_now(AT, 10) {
             let mut limit = Limit::new(name.clone(), NOW, node);
-            let account = lanes.limits.account(&name).unwrap();
             let who = (Incarnation::derived(&["one"]), node);
-            let part = account.settle(&mut limit, None, who, (AT, 1), true);
-            account.written(&part, Version(1), AT);
+            lanes.limits.of_account(&name, |account| {
+                let part = account.settle(&mut limit, None, who, (AT, 1), true);
+                account.written(&part, Version(1), AT);
+            });
         }
     }
 
