@@ -61,6 +61,8 @@ pub(super) struct Lanes {
     expected: u64,
     /// Whether something may wait where nobody looked yet.
     stale: bool,
+    /// Whether a look was begun that did not end: what it was for is still to be seen.
+    is_looking: bool,
     /// When the last look ended, and how long it took.
     looked: Option<(Instant, Duration)>,
     weighed: Option<Instant>,
@@ -141,10 +143,12 @@ impl Lanes {
     /// Whether to look before claiming: often enough to miss nobody for long, and not so often that it takes the time away.
     pub(super) fn wants_look(&self, now: UnixMillis) -> bool {
         let Some((ended, took)) = self.looked else { return true };
-        let since = ended.elapsed();
-        let pause = if self.is_due(now) { LOOK_PAUSE.max(took * LOOK_SHARE) } else { Duration::ZERO };
-        let has_more = self.stale || self.position.is_some() || !self.crowds.is_empty();
-        since >= pause.max(LOOK_AGAIN) || since >= pause && has_more
+        let (since, share) = (ended.elapsed(), LOOK_PAUSE.max(took * LOOK_SHARE));
+        let pause = if self.is_due(now) { share } else { Duration::ZERO };
+        let has_more = self.stale || self.is_looking || self.position.is_some();
+        // Of many keys some more can always be seen: that alone is no haste, even where all that are known are held up.
+        let goes_round = !self.crowds.is_empty() && since >= share;
+        since >= pause.max(LOOK_AGAIN) || since >= pause && has_more || goes_round
     }
 
     /// How long nothing may be looked at, if nobody tells of anything.
@@ -375,6 +379,35 @@ mod tests {
         assert_eq!(seen.len(), store.len());
         look(&mut lanes, &[("a|5|mail", 1), ("a|5|mail\u{1f}0001", 1)], true);
         assert!(lanes.begin_round().is_none() && lanes.known.len() == 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_that_somebody_broke_off_is_made_again() {
+        let mut lanes = lanes();
+        look(&mut lanes, &[], true);
+        lanes.tell();
+        let broken_off = lanes.begin_look();
+        drop(broken_off);
+        assert!(lanes.wants_look(NOW), "what it was for is still to be seen");
+        look(&mut lanes, &[], true);
+        assert!(!lanes.wants_look(NOW));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_keys_that_are_all_held_up_are_no_reason_for_haste() {
+        let mut lanes = Lanes::new(vec!["mail".to_owned()], true);
+        let keys: Vec<String> = (0..PAGE).map(|nth| format!("a|5|mail\u{1f}{nth:04}")).collect();
+        let first: Vec<_> = keys.iter().map(|lane| (lane.as_str(), 1)).collect();
+        look(&mut lanes, &first, false);
+        look(&mut lanes, &[], true);
+        assert!(lanes.begin_round().is_some(), "there are more keys than are known");
+        look(&mut lanes, &first, false);
+        look(&mut lanes, &[], true);
+        assert_eq!(asked(&mut lanes, 4), [], "nobody knows yet what limits them");
+        assert!(!lanes.is_due(NOW));
+        assert!(!lanes.wants_look(NOW), "it was looked at just now");
+        tokio::time::advance(LOOK_PAUSE).await;
+        assert!(lanes.wants_look(NOW), "there are others whose turn it is to be known");
     }
 
     fn limited(concurrency: u32) -> Lanes {
