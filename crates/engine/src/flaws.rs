@@ -58,10 +58,18 @@ pub enum Flaw {
     SlotsOutliveLife,
     /// 9: each node counts starts by itself.
     RatePerNode,
+    /// 9: what a node runs when a limit comes does not count under it.
+    ComesUncounted,
     /// 10: what is deleted frees its id at once.
     DeletePurges,
     /// 10: what is running is deleted too.
     DeletesRunning,
+    /// 10: what is old goes, whether it has ended or not.
+    ClearsByAge,
+    /// 7, 10: what has ended goes, though it still keeps others away.
+    ClearsInScope,
+    /// 18: what is merged once more stands beside what was merged before.
+    MergesBeside,
     /// A node that stops keeps what it did not finish.
     StopsWithoutRelease,
     /// What could not be created for certain is acknowledged.
@@ -69,7 +77,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    pub const ALL: [Flaw; 30] = [
+    pub const ALL: [Flaw; 34] = [
         Flaw::LostClaimForgotten,
         Flaw::DeadSearchedOnce,
         Flaw::LeaseByWallClock,
@@ -96,8 +104,12 @@ impl Flaw {
         Flaw::FreesTwice,
         Flaw::SlotsOutliveLife,
         Flaw::RatePerNode,
+        Flaw::ComesUncounted,
         Flaw::DeletePurges,
         Flaw::DeletesRunning,
+        Flaw::ClearsByAge,
+        Flaw::ClearsInScope,
+        Flaw::MergesBeside,
         Flaw::StopsWithoutRelease,
         Flaw::AcknowledgesUnknown,
     ];

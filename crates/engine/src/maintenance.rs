@@ -105,8 +105,9 @@ impl Maintenance {
             self.clear_keys().await?;
             self.clear_nodes().await?;
             self.tell_of_the_unwanted().await?;
-            self.clear_limits().await?;
+            self.sweep.clears = true;
         }
+        self.clear_limits().await?;
         self.purge().await?;
         self.retention.tick(self.steady_now()).await
     }

@@ -216,7 +216,7 @@ impl Node {
         let Self { membership, life, rounds, registry, observer, .. } = self;
         let Rounds { maintenance, watching, papers } = rounds;
         let over = CancellationToken::new();
-        let scribe = Scribe::begin(&life.surroundings, papers);
+        let mut scribe = Scribe::begin(&life.surroundings, papers);
         let spawn = |task: Task| life.surroundings.spawn(until(over.clone(), task));
         let mut parts = vec![
             spawn(Box::pin(life.waiters.clone().run(life.jobs.changes()))),
@@ -240,6 +240,7 @@ impl Node {
             biased;
             ended = &mut work => life.tell_of(ended, "the processor"),
             ended = &mut beats => life.tell_of(ended, "the heartbeat"),
+            what = scribe.ended() => life.surroundings.journal().tell_with(Level::Error, "the node stops", what),
             _ = futures::future::select_all(parts) => {
                 life.surroundings.journal().tell(Level::Error, "a part of the node ended; the node stops");
             }
@@ -278,6 +279,15 @@ impl Scribe {
         Self { over, says, measures }
     }
 
+    /// Until one of them ends though nobody told it to. Says which.
+    async fn ended(&mut self) -> &'static str {
+        tokio::select! {
+            biased;
+            () = ends(&mut self.says) => "the task that stores what it says ended",
+            () = ends(&mut self.measures) => "the task that stores what it measures ended",
+        }
+    }
+
     /// Lets them store what is left, for as long as a goodbye may take.
     async fn end(self) {
         self.over.cancel();
@@ -285,8 +295,15 @@ impl Scribe {
     }
 }
 
+async fn ends(task: &mut Option<JoinHandle<()>>) {
+    match task {
+        Some(task) => drop(task.await),
+        None => std::future::pending().await,
+    }
+}
+
 async fn in_time(task: Option<JoinHandle<()>>, what: &str) {
-    let Some(mut task) = task else { return };
+    let Some(mut task) = task.filter(|task| !task.is_finished()) else { return };
     if timeout(GOODBYE, &mut task).await.is_err() {
         task.abort();
         tracing::warn!("not all {what} could be stored in time");

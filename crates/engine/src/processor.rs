@@ -7,7 +7,7 @@
 //! - [`hands`]: what the node has in hand, and how many more it can take
 //! - [`claiming`]: when to claim, and what
 //! - [`lanes`], [`turns`]: whose turn it is
-//! - [`limits`], [`balance`]: what its limits let through
+//! - [`rules`], [`limits`], [`balance`]: what is limited, and what that lets through
 //! - [`line`]: those that wait for a slot
 //! - [`seat`]: a job that is stored as already claimed
 //! - [`run`]: one job, from its claim to its settling
@@ -26,6 +26,7 @@ mod limits;
 mod line;
 mod pace;
 mod recovery;
+mod rules;
 mod run;
 mod said;
 mod seat;
@@ -93,6 +94,8 @@ pub struct Processor {
     /// What the node has of its limits is to be brought in line with what it needs; one at a time does that.
     limits_wanted: Notify,
     balancing: tokio::sync::Mutex<()>,
+    /// One at a time asks what types limit.
+    asking: tokio::sync::Mutex<()>,
 }
 
 /// What a processor needs of its node.
@@ -134,6 +137,7 @@ impl Processor {
             slots: Notify::new(),
             limits_wanted: Notify::new(),
             balancing: tokio::sync::Mutex::new(()),
+            asking: tokio::sync::Mutex::new(()),
         }
     }
 

@@ -17,6 +17,7 @@ mod cache;
 mod changes;
 mod queue;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rota_model::check::Invalid;
@@ -38,7 +39,7 @@ use crate::surroundings::Surroundings;
 use crate::types::JobTypes;
 use cache::Cache;
 
-pub(crate) use cache::Known;
+pub(crate) use cache::{Known, Told};
 pub use changes::{MAX_TYPES, Put, TypeError};
 pub use queue::InTheWay;
 pub(crate) use queue::TURN;
@@ -53,6 +54,9 @@ pub struct TypeRegistry {
     /// Whether domains may have types of their own here.
     is_open: bool,
 }
+
+/// What types limit, by domain and type.
+pub(crate) type Listed = BTreeMap<(Option<Domain>, String), TypeLimits>;
 
 /// A type as a domain sees it, and its version where it is the domain's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,9 +158,38 @@ impl TypeRegistry {
         }
     }
 
-    /// Moves on whenever something is heard of that was changed.
-    pub(crate) fn generation(&self) -> u64 {
-        self.cache.generation()
+    /// What types limit, each on its own, as the store has it now.
+    pub(crate) async fn limits_of(
+        &self,
+        types: &[(Domain, String)],
+    ) -> Result<Vec<Result<TypeLimits, StoreError>>, StoreError> {
+        let read = answered("read what types limit", self.stored.get_each(types)).await?;
+        let limits =
+            |job_type: Option<JobType>| job_type.map(|job_type| job_type.limits()).unwrap_or_default();
+        Ok(read.into_iter().map(|meant| meant.map(limits)).collect())
+    }
+
+    /// What all types limit that limit anything, by domain and type; without a domain, what the installation limits. It may
+    /// lag behind by as much as finds do.
+    pub(crate) async fn limited(&self) -> Result<Listed, StoreError> {
+        let found = answered("list what types limit", self.stored.limited()).await?;
+        let limits =
+            |job_type: JobType| ((job_type.domain.clone(), job_type.kind.clone()), job_type.limits());
+        Ok(found.into_iter().map(limits).collect())
+    }
+
+    /// Which types somebody wrote to since this was last asked.
+    pub(crate) fn take_told(&self) -> Told {
+        self.cache.take_told()
+    }
+
+    pub(crate) fn was_told(&self) -> bool {
+        self.cache.was_told()
+    }
+
+    /// Until somebody writes to a type.
+    pub(crate) async fn news(&self) {
+        self.cache.news().await;
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -166,7 +199,7 @@ impl TypeRegistry {
     /// Every type that has a meaning in a domain, by name.
     pub async fn list(&self, domain: &Domain) -> Result<Vec<Seen>, StoreError> {
         let nodes = self.working_nodes().await?;
-        let mut types = std::collections::BTreeMap::new();
+        let mut types = BTreeMap::new();
         for (kind, schema) in self.compiled.known() {
             types.insert(kind.to_owned(), (built_in(kind, schema), None));
         }
@@ -216,6 +249,6 @@ fn built_in(kind: &str, schema: &Schema) -> JobType {
 }
 
 /// The id under which a domain's own type is stored.
-fn id_of(domain: &Domain, kind: &str) -> String {
+pub(crate) fn id_of(domain: &Domain, kind: &str) -> String {
     format!("{domain}:{kind}")
 }

@@ -15,14 +15,16 @@ use rota_model::domain::{Domain, DomainDocument, DomainSettings};
 use rota_model::ids::{JobId, LogId, NodeId};
 use rota_model::job::submission::Place;
 use rota_model::job::{JobStatus, NewJob};
+use rota_model::limit::{Limit, LimitName};
 use rota_model::log::{Level, Log};
 use rota_model::metadata::Metadata;
 use rota_model::metric::{Sample, Samples};
 use rota_model::node::NodeStatus;
 use rota_model::time::UnixMillis;
 use rota_model::unique_key::UniqueKey;
-use rota_store::collection::{JOBS, LOGS, METRICS, UNIQUE_KEYS};
+use rota_store::collection::{JOBS, LIMITS, LOGS, METRICS, UNIQUE_KEYS};
 use rota_store::domains::Domains;
+use rota_store::job_limits::JobLimits;
 use rota_store::logs::{LogFilter, Logs};
 use rota_store::memory::MemoryStore;
 use rota_store::metrics::Metrics;
@@ -389,5 +391,41 @@ async fn lines_go_by_their_domain_and_metrics_by_the_installation() {
         Metrics::new(Arc::clone(&stage.store)).between(UnixMillis(0), UnixMillis::MAX, 1, None).await;
     let oldest = oldest.unwrap().0.first().unwrap().bucket_start.0;
     assert!(oldest >= BEGINNING, "all that was older than two days went: {oldest}");
+    node.stop().await;
+}
+
+/// Counts the writes that delete limits.
+#[derive(Default)]
+struct Forgets(AtomicU64);
+
+impl Fate for Forgets {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        let is_delete =
+            |write: &Write| matches!(write, Write::Delete { key, .. } if key.collection.name == "limits");
+        if matches!(call, Call::Write(batch) if batch.iter().any(is_delete)) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        Lot::CALM
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_that_nobody_uses_go_many_at_a_time() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let stage = Stage::on(Arc::clone(truth.store()));
+    let old = UnixMillis(BEGINNING.0 - 2 * 3_600_000);
+    let limit = |nth: u32| {
+        let key = Some(format!("key {nth}"));
+        let name = LimitName { domain: Domain::default(), kind: "act".to_owned(), key };
+        Limit::new(name, old, NodeId::derived(&["one"]))
+    };
+    let limits: Vec<Limit> = (0..2_400).map(limit).collect();
+    JobLimits::new(Arc::clone(&stage.store)).create_all(&limits).await.unwrap();
+    let forgets = Arc::new(Forgets::default());
+    let store = Arc::new(FaultyStore::new(&truth, Arc::<Forgets>::clone(&forgets) as _));
+    let node = stage.up_on(store, Stage::options("one")).await;
+    sleep(Duration::from_secs(65)).await;
+    assert_eq!(stage.count(&LIMITS).await, 0, "all in one tick");
+    assert_eq!(forgets.0.load(Ordering::Relaxed), 12, "200 at a time");
     node.stop().await;
 }

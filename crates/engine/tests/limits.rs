@@ -18,6 +18,8 @@ use rota_model::job_type::JobTypeSettings;
 use rota_model::limit::{Limit, LimitName};
 use rota_model::time::UnixMillis;
 use rota_store::job_limits::JobLimits;
+use rota_store::memory::MemoryStore;
+use rota_testkit::faults::{Call, Fate, FaultyStore, Lot, Truth};
 use rota_testkit::surroundings::BEGINNING;
 use serde_json::{Value, json};
 use stage::{Running, Stage, act};
@@ -417,5 +419,71 @@ async fn a_great_many_keys_all_have_their_turn() {
     // Long after, the documents are gone.
     sleep(Duration::from_secs(62 * 60)).await;
     assert_eq!(document(&stage, Some("key 7")).await, None);
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_full_or_paused_hears_of_a_limit_too() {
+    let stage = Stage::new();
+    let full = stage.up_with(NodeOptions { capacity: 2, ..Stage::options("one") }).await;
+    let long = [full.submit(act(json!({"steps": 100}))).await, full.submit(act(json!({"steps": 100}))).await];
+    let paused = stage.up_with(NodeOptions { capacity: 2, ..Stage::options("two") }).await;
+    let more = paused.submit(act(json!({"steps": 100}))).await;
+    paused.fleet.pause(paused.id).await.unwrap();
+    sleep(Duration::from_secs(3)).await;
+    let other = stage.up("three").await;
+    limit(&other, "act", json!({"concurrency": 3})).await;
+    sleep(Duration::from_secs(1)).await;
+    let held: u32 = document(&stage, None).await.unwrap().holders.iter().map(|holding| holding.slots).sum();
+    assert_eq!(held, 3, "what they run counts: {:?}", document(&stage, None).await);
+    let came = stage.surroundings.now();
+    let ids = [long.to_vec(), vec![more], submit(&other, vec![work(); 4]).await].concat();
+    let jobs = all_ended(&stage, &other, &ids).await;
+    assert_eq!(most_when_one_began_after(&jobs, came), 3);
+    for node in [full, paused, other] {
+        node.stop().await;
+    }
+}
+
+/// Counts how often job types are read, and how often listed.
+#[derive(Default)]
+struct Asked {
+    reads: AtomicI64,
+    finds: AtomicI64,
+}
+
+impl Fate for Asked {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        match call {
+            Call::Read(keys) if keys.iter().any(|key| key.collection.name == "job-types") => {
+                self.reads.fetch_add(1, Ordering::Relaxed);
+            }
+            Call::Find(query) if query.collection.name == "job-types" => {
+                self.finds.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        Lot::CALM
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tenants_that_limit_nothing_are_not_asked_again_and_again() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let stage = Stage::on(Arc::clone(truth.store()));
+    let asked = Arc::new(Asked::default());
+    let store = Arc::new(FaultyStore::new(&truth, Arc::<Asked>::clone(&asked) as _));
+    let node = stage.up_on(store, NodeOptions { capacity: 1, ..Stage::options("one") }).await;
+    for nth in 0..40 {
+        let domain: Domain = format!("tenant-{nth}").parse().unwrap();
+        node.desk.submit_all(&domain, vec![act(json!({"steps": 10})); 3]).await;
+    }
+    sleep(Duration::from_secs(2)).await;
+    let before = asked.reads.swap(0, Ordering::Relaxed);
+    assert!(before > 0);
+    asked.finds.store(0, Ordering::Relaxed);
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(asked.reads.load(Ordering::Relaxed), 0, "all is known");
+    assert!((9..=11).contains(&asked.finds.load(Ordering::Relaxed)), "one list every three seconds");
     node.stop().await;
 }

@@ -323,3 +323,27 @@ async fn a_node_without_a_meter_stores_nothing() {
     node.stop().await;
     assert_eq!(buckets(&stage).await, []);
 }
+
+/// A store at which whoever asks for metrics comes to grief.
+struct Grief;
+
+impl Fate for Grief {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        let is_metrics =
+            matches!(call, Call::Read(keys) if keys.iter().any(|key| key.collection.name == "metrics"));
+        assert!(!is_metrics, "on purpose");
+        Lot::CALM
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_metrics_nobody_stores_any_more_stops() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let mut stage = Stage::on(Arc::clone(truth.store()));
+    measured(&mut stage);
+    let store = Arc::new(FaultyStore::new(&truth, Arc::new(Grief)));
+    let node = stage.up_on(store, Stage::options("one")).await;
+    assert!(!node.has_stopped());
+    sleep(2 * STORED).await;
+    assert!(node.has_stopped(), "it must not go on as if all were well");
+}

@@ -19,6 +19,7 @@ use crate::backoff::Backoff;
 use crate::check::{Checker, Invalid};
 use crate::domain::Domain;
 use crate::job::submission::MAX_KEY_CHARS;
+use crate::limit::LimitName;
 
 /// The length of the id of a document, in bytes: that of search engines.
 const MAX_ID_BYTES: usize = 512;
@@ -120,6 +121,28 @@ pub struct TypeLimits {
 impl TypeLimits {
     pub fn is_none(&self) -> bool {
         self.whole.is_none() && self.per_key.is_none()
+    }
+
+    /// The limits that a job of a type is under: that of the type, that of its key, both or none.
+    pub fn of(
+        &self,
+        domain: &Domain,
+        kind: &str,
+        key: Option<&str>,
+    ) -> impl Iterator<Item = (LimitName, Bounds)> {
+        let name = |key: Option<&str>| LimitName {
+            domain: domain.clone(),
+            kind: kind.to_owned(),
+            key: key.map(str::to_owned),
+        };
+        let whole = (!self.whole.is_none()).then(|| (name(None), self.whole));
+        let of_key = key.filter(|_| !self.per_key.is_none()).map(|key| (name(Some(key)), self.per_key));
+        whole.into_iter().chain(of_key)
+    }
+
+    /// What one of its limits lets through.
+    pub fn bounds(&self, name: &LimitName) -> Bounds {
+        if name.key.is_some() { self.per_key } else { self.whole }
     }
 
     /// Whether something limits a job, by whether it has a limit key.
@@ -253,6 +276,9 @@ mod tests {
         let limits = |settings: Value| {
             let settings: JobTypeSettings = serde_json::from_value(settings).unwrap();
             let limits = settings.into_type(Domain::default(), "t").unwrap().limits();
+            let domain = Domain::default();
+            assert_eq!(limits.of(&domain, "t", Some("k")).count() > 0, limits.apply_to(true));
+            assert_eq!(limits.of(&domain, "t", None).count() > 0, limits.apply_to(false));
             (limits.apply_to(false), limits.apply_to(true))
         };
         assert_eq!(limits(json!({})), (false, false));

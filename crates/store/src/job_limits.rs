@@ -49,9 +49,13 @@ impl JobLimits {
         self.limits.save_all(changes).await
     }
 
-    /// Forgets a limit, if nobody wrote since it was read.
-    pub async fn delete(&self, limit: &Versioned<Limit>, at: UnixMillis) -> Result<Saved, StoreError> {
-        self.limits.delete(limit, at).await
+    /// Forgets limits, each on its own, if nobody wrote since it was read.
+    pub async fn delete_all(
+        &self,
+        limits: Vec<Versioned<Limit>>,
+        at: UnixMillis,
+    ) -> Result<Vec<Saved>, StoreError> {
+        self.limits.delete_all(limits.into_iter().map(|limit| (limit.key, limit.version)).collect(), at).await
     }
 
     /// Limits that somebody holds or waits for.

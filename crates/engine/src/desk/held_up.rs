@@ -44,12 +44,8 @@ impl JobDesk {
             return Ok(None);
         }
         let Some(limits) = self.registry.limits(&job.domain, &job.input.kind).await? else { return Ok(None) };
-        let name =
-            |key: Option<String>| LimitName { domain: job.domain.clone(), kind: job.input.kind.clone(), key };
-        let whole = [(name(None), limits.whole)];
-        let of_key = job.limit_key.clone().map(|key| (name(Some(key)), limits.per_key));
-        let (names, bounds): (Vec<_>, Vec<_>) =
-            whole.into_iter().chain(of_key).filter(|(_, bounds)| !bounds.is_none()).unzip();
+        let key = job.limit_key.as_deref();
+        let (names, bounds): (Vec<_>, Vec<_>) = limits.of(&job.domain, &job.input.kind, key).unzip();
         let read = self.limits.get_each(&names).await?;
         let found = names.into_iter().zip(bounds).zip(read);
         let holds = |((name, bounds), limit): ((LimitName, Bounds), Option<Versioned<Limit>>)| {

@@ -15,14 +15,17 @@ use rota_model::time::UnixMillis;
 use rota_store::cursor::Cursor;
 use rota_store::job_limits::JobLimits;
 use rota_store::{Store, StoreError, Versioned};
+use tokio::time::{Instant, sleep};
 
-use super::{KEY_REST, MAX_SLICES, Maintenance, SLICE};
+use super::{KEY_REST, Maintenance, SLICE};
 use crate::flaws::Flaw;
 
 /// For whom is broken on purpose: who was not seen for this long is taken for dead.
 const SEEN_LATELY: Duration = Duration::from_secs(4);
 /// How many slices of limits are looked through in one tick.
 const SLICES: u32 = 20;
+/// How long a tick may forget limits, rests and all.
+const CLEAR: Duration = Duration::from_millis(250);
 
 pub(super) struct Sweep {
     limits: JobLimits,
@@ -30,13 +33,20 @@ pub(super) struct Sweep {
     from: Option<Cursor>,
     /// Those that were found gone, and when: what they claimed last may not be seen yet.
     gone: BTreeMap<Incarnation, Duration>,
-    /// Where the walk through old limits goes on.
+    /// Whether there may be more to forget, and where the walk through old limits goes on.
+    pub(super) clears: bool,
     old_from: Option<Cursor>,
 }
 
 impl Sweep {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { limits: JobLimits::new(store), from: None, gone: BTreeMap::new(), old_from: None }
+        Self {
+            limits: JobLimits::new(store),
+            from: None,
+            gone: BTreeMap::new(),
+            clears: false,
+            old_from: None,
+        }
     }
 }
 
@@ -131,21 +141,25 @@ impl Maintenance {
         Ok(holders.iter().filter(is_dead).map(|(one, _)| *one).collect())
     }
 
-    /// Limits that nobody holds and nobody wrote to for long. Who is about to reserve finds another version, or none.
+    /// Limits that nobody holds and nobody wrote to for long. Who is about to reserve finds another version, or none. Some slices;
+    /// what is left is for the next tick.
     pub(super) async fn clear_limits(&mut self) -> Result<(), StoreError> {
         let now = self.steady_now();
         let rest = i64::try_from(KEY_REST.as_millis()).unwrap_or(i64::MAX);
         let before = UnixMillis(now.0.saturating_sub(rest));
-        for _ in 0..MAX_SLICES {
-            let (limits, next) =
-                self.sweep.limits.unchanged_since(before, SLICE, self.sweep.old_from.take()).await?;
+        let began = Instant::now();
+        while self.sweep.clears && began.elapsed() < CLEAR {
+            let slice = Instant::now();
+            let from = self.sweep.old_from.take();
+            let (mut limits, next) = self.sweep.limits.unchanged_since(before, SLICE, from).await?;
+            limits.retain(|limit| limit.document.holders.is_empty());
+            if !limits.is_empty() {
+                self.sweep.limits.delete_all(limits, now).await?;
+            }
+            self.sweep.clears = next.is_some();
             self.sweep.old_from = next;
-            for limit in limits.iter().filter(|limit| limit.document.holders.is_empty()) {
-                self.sweep.limits.delete(limit, now).await?;
-            }
-            if self.sweep.old_from.is_none() {
-                break;
-            }
+            // The store has half of its time for others.
+            sleep(slice.elapsed()).await;
         }
         Ok(())
     }

@@ -44,17 +44,27 @@ impl Processor {
         let mut changes = self.limits.changes();
         let mut complaint = Complaint::default();
         loop {
-            let wait = self.hands().lanes.limits.next_balance(self.surroundings.elapsed());
+            let wait = self.next_look_at_limits();
             tokio::select! {
                 biased;
                 () = self.limits_wanted.notified() => {}
+                () = self.registry.news() => {}
                 () = sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => {}
                 () = self.told_of_limits(&mut changes) => {}
             }
+            self.look_at_list().await;
+            self.resolve_doubts().await;
             if let Err(error) = self.balance().await {
                 self.journal().complain(&mut complaint, "cannot write to limits; trying again", error);
             }
         }
+    }
+
+    /// How long until there is something to do for limits; none if there is nothing.
+    fn next_look_at_limits(&self) -> Option<Duration> {
+        let (at, hands) = (self.surroundings.elapsed(), self.hands());
+        let limits = &hands.lanes.limits;
+        limits.next_balance(at).into_iter().chain(limits.rules.next(at)).min()
     }
 
     /// Gives back what is held, when nothing more is begun.
@@ -126,20 +136,22 @@ impl Processor {
         let mut changes = Vec::new();
         for (name, before) in names.into_iter().zip(read) {
             let may_queue = limits.may_queue();
-            let Some(account) = limits.account(&name) else { continue };
             let mut after = match &before {
                 Some(before) => before.document.clone(),
                 None => Limit::new(name.clone(), now, holder.node),
             };
-            if self.surroundings.has(Flaw::RatePerNode) {
-                (after.clock_us, after.started_us) = account.own_starts();
-            }
             let (version, who) =
                 (before.as_ref().map(|before| before.version), (holder.incarnation, holder.node));
-            let part = account.settle(&mut after, version, who, (at, wall_us), may_queue);
-            let differs =
-                before.as_ref().map_or(!after.holders.is_empty(), |before| before.document != after);
-            if differs || account.must_write(&part) {
+            let settled = limits.of_account(&name, |account| {
+                if self.surroundings.has(Flaw::RatePerNode) {
+                    (after.clock_us, after.started_us) = account.own_starts();
+                }
+                let part = account.settle(&mut after, version, who, (at, wall_us), may_queue);
+                let differs =
+                    before.as_ref().map_or(!after.holders.is_empty(), |before| before.document != after);
+                (differs || account.must_write(&part)).then_some(part)
+            });
+            if let Some(part) = settled.flatten() {
                 after.metadata.touch(now, holder.node);
                 changes.push(Change { name, before, after, part });
             }
@@ -176,13 +188,13 @@ impl Processor {
         }
         let (mut gains, blindly) = (false, self.surroundings.has(Flaw::ReservesBlindly));
         for (Change { name, part, .. }, outcome) in outcomes {
-            let Some(account) = hands.lanes.limits.account(&name) else { continue };
-            match outcome {
-                Ok(Some(version)) => gains |= account.written(&part, version, at),
-                Ok(None) if blindly => gains |= account.written(&part, Version(0), at),
+            let gained = hands.lanes.limits.of_account(&name, |account| match outcome {
+                Ok(Some(version)) => account.written(&part, version, at),
+                Ok(None) if blindly => account.written(&part, Version(0), at),
                 Ok(None) => account.overtaken(),
                 Err(error) => account.failed(matches!(error, StoreError::Unknown { .. }), at),
-            }
+            });
+            gains |= gained.unwrap_or(false);
         }
         drop(hands);
         if gains {
@@ -194,9 +206,7 @@ impl Processor {
         let at = self.surroundings.elapsed();
         let mut hands = self.hands();
         for name in names {
-            if let Some(account) = hands.lanes.limits.account(name) {
-                account.failed(is_unsure, at);
-            }
+            hands.lanes.limits.of_account(name, |account| account.failed(is_unsure, at));
         }
     }
 }

@@ -35,7 +35,7 @@ impl Processor {
         // Now and then all sections alike: work that only we can do may wait in those of another.
         let own = self.hands().sections_to_claim();
         self.look_if_needed().await?;
-        self.rules_if_needed().await;
+        self.resolve_doubts().await;
         let Some(short) = self.claim(own.as_deref()).await? else { return Ok(Next::Room) };
         if !short {
             *short_since = None;
@@ -143,33 +143,6 @@ impl Processor {
             self.limits_wanted.notify_one();
         }
         plan
-    }
-
-    /// Asks what the types limit that have work, unless that is known well enough. While the store does not say, what is
-    /// known holds, and what is not known waits.
-    async fn rules_if_needed(&self) {
-        let at = self.surroundings.elapsed();
-        let generation = self.registry.generation();
-        if !self.hands().lanes.limits.wants_rules(at, generation) {
-            return;
-        }
-        let (mut failed, mut begins) = (false, false);
-        let types = self.hands().lanes.limits.types();
-        for (domain, kind) in types {
-            match self.registry.limits(&domain, &kind).await {
-                Ok(limits) => begins |= self.hands().lanes.limits.set_rule(&domain, &kind, limits),
-                Err(error) => {
-                    tracing::warn!(%error, %domain, kind, "cannot read what a type limits");
-                    failed = true;
-                }
-            }
-        }
-        let mut hands = self.hands();
-        if begins {
-            hands.take_up(self.surroundings.elapsed());
-            self.limits_wanted.notify_one();
-        }
-        hands.end_asking(at, generation, failed);
     }
 
     /// Until there may be something to claim.

@@ -273,9 +273,9 @@ impl Hands {
     }
 
     /// What types limit was asked for. Those of which nothing waits and nothing is in hand are forgotten.
-    pub(super) fn end_asking(&mut self, at: Duration, generation: u64, failed: bool) {
+    pub(super) fn end_asking(&mut self, at: Duration, failed: bool) {
         let in_hand = self.running.values().filter_map(|held| held.of.as_ref());
-        self.lanes.end_asking(at, generation, failed, in_hand);
+        self.lanes.end_asking(at, failed, in_hand);
     }
 
     /// What is in hand counts from the moment on at which its limits are known.

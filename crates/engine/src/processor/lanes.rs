@@ -64,6 +64,8 @@ pub(super) struct Lanes {
     expected: u64,
     /// Whether something may wait where nobody looked yet.
     stale: bool,
+    /// Whether a look was begun that did not end: what it was for is still to be seen.
+    is_looking: bool,
     /// When the last look ended, and how long it took.
     looked: Option<(Instant, Duration)>,
     weighed: Option<Instant>,
@@ -124,7 +126,7 @@ impl Lanes {
                 return None;
             }
             if let Some(domain) = tenant.as_ref().filter(|_| self.has_limits) {
-                self.limits.meet(domain, &kind.0);
+                self.limits.rules.meet(domain, &kind.0);
             }
             let known = Known { tenant, kind, is_held_up: false, run_at, expected: 0 };
             self.known.insert(place.clone(), known);
@@ -147,10 +149,12 @@ impl Lanes {
     /// Whether to look before claiming: often enough to miss nobody for long, and not so often that it takes the time away.
     pub(super) fn wants_look(&self, now: UnixMillis) -> bool {
         let Some((ended, took)) = self.looked else { return true };
-        let since = ended.elapsed();
-        let pause = if self.is_due(now) { LOOK_PAUSE.max(took * LOOK_SHARE) } else { Duration::ZERO };
-        let has_more = self.stale || self.position.is_some() || !self.crowds.is_empty();
-        since >= pause.max(LOOK_AGAIN) || since >= pause && has_more
+        let (since, share) = (ended.elapsed(), LOOK_PAUSE.max(took * LOOK_SHARE));
+        let pause = if self.is_due(now) { share } else { Duration::ZERO };
+        let has_more = self.stale || self.is_looking || self.position.is_some();
+        // Of many keys some more can always be seen: that alone is no haste, even where all that are known are held up.
+        let goes_round = !self.crowds.is_empty() && since >= share;
+        since >= pause.max(LOOK_AGAIN) || since >= pause && has_more || goes_round
     }
 
     /// How long nothing may be looked at, if nobody tells of anything.
@@ -227,14 +231,13 @@ impl Lanes {
     pub(super) fn end_asking<'a>(
         &mut self,
         at: Duration,
-        generation: u64,
         failed: bool,
         in_hand: impl Iterator<Item = &'a LimitName>,
     ) {
         let waiting = self.known.values();
         let waiting = waiting.filter_map(|known| Some((known.tenant.as_ref()?, known.kind.0.as_str())));
         let used = waiting.chain(in_hand.map(|of| (&of.domain, of.kind.as_str()))).collect();
-        self.limits.end_asking(at, generation, failed, used);
+        self.limits.end_asking(at, failed, used);
     }
 
     /// A job is about to be in hand. Says what it is, where that may be limited.
@@ -242,7 +245,7 @@ impl Lanes {
         if !self.has_limits {
             return None;
         }
-        self.limits.meet(&job.domain, &job.input.kind);
+        self.limits.rules.meet(&job.domain, &job.input.kind);
         let (domain, kind, key) = (job.domain.clone(), job.input.kind.clone(), job.limit_key.clone());
         Some(LimitName { domain, kind, key })
     }
@@ -384,6 +387,35 @@ mod tests {
         assert!(lanes.begin_round().is_none() && lanes.known.len() == 2);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_look_that_somebody_broke_off_is_made_again() {
+        let mut lanes = lanes();
+        look(&mut lanes, &[], true);
+        lanes.tell();
+        let broken_off = lanes.begin_look();
+        drop(broken_off);
+        assert!(lanes.wants_look(NOW), "what it was for is still to be seen");
+        look(&mut lanes, &[], true);
+        assert!(!lanes.wants_look(NOW));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_keys_that_are_all_held_up_are_no_reason_for_haste() {
+        let mut lanes = Lanes::new(vec!["mail".to_owned()], true);
+        let keys: Vec<String> = (0..PAGE).map(|nth| format!("a|5|mail\u{1f}{nth:04}")).collect();
+        let first: Vec<_> = keys.iter().map(|lane| (lane.as_str(), 1)).collect();
+        look(&mut lanes, &first, false);
+        look(&mut lanes, &[], true);
+        assert!(lanes.begin_round().is_some(), "there are more keys than are known");
+        look(&mut lanes, &first, false);
+        look(&mut lanes, &[], true);
+        assert_eq!(asked(&mut lanes, 4), [], "nobody knows yet what limits them");
+        assert!(!lanes.is_due(NOW));
+        assert!(!lanes.wants_look(NOW), "it was looked at just now");
+        tokio::time::advance(LOOK_PAUSE).await;
+        assert!(lanes.wants_look(NOW), "there are others whose turn it is to be known");
+    }
+
     fn limited(concurrency: u32) -> Lanes {
         let mut lanes = Lanes::new(vec!["mail".to_owned(), "report".to_owned()], true);
         look(&mut lanes, &[("a|5|mail", 1), ("a|9|mail", 1), ("b|5|report", 1)], true);
@@ -391,9 +423,9 @@ mod tests {
         let whole = Bounds { concurrency: Some(concurrency), starts_per_second: None };
         let limits = TypeLimits { whole, ..TypeLimits::default() };
         let domain = |name: &str| name.parse::<Domain>().unwrap();
-        lanes.limits.set_rule(&domain("a"), "mail", Some(limits));
-        lanes.limits.set_rule(&domain("b"), "report", None);
-        lanes.end_asking(AT, 0, false, std::iter::empty());
+        lanes.limits.set_rule(&domain("a"), "mail", limits);
+        lanes.limits.set_rule(&domain("b"), "report", TypeLimits::default());
+        lanes.end_asking(AT, false, std::iter::empty());
         lanes
     }
 
@@ -405,10 +437,11 @@ mod tests {
         let node = NodeId::derived(&["one"]);
         for name in lanes.limits.balanced_now(AT, 10) {
             let mut limit = Limit::new(name.clone(), NOW, node);
-            let account = lanes.limits.account(&name).unwrap();
             let who = (Incarnation::derived(&["one"]), node);
-            let part = account.settle(&mut limit, None, who, (AT, 1), true);
-            account.written(&part, Version(1), AT);
+            lanes.limits.of_account(&name, |account| {
+                let part = account.settle(&mut limit, None, who, (AT, 1), true);
+                account.written(&part, Version(1), AT);
+            });
         }
     }
 

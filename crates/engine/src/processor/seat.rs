@@ -30,7 +30,12 @@ impl Processor {
             return None;
         }
         let token = ClaimToken::rising(now, &self.surroundings.randomness());
-        self.hands().take_seat(job, token, self.capacity, now)
+        let mut hands = self.hands();
+        let seat = hands.take_seat(job, token, self.capacity, now)?;
+        if hands.lanes.limits.rules.are_in_doubt() {
+            self.limits_wanted.notify_one();
+        }
+        Some(seat)
     }
 
     /// Stores a job as already claimed, and begins with it as soon as it is stored. The caller may go at any time.

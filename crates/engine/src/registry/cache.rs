@@ -4,12 +4,13 @@
 //! is kept is read again after [`RENEW`]. One submission does that, and the others go on with what is there meanwhile, but
 //! never with anything older than [`OLDEST`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rota_model::job_type::JobType;
 use rota_store::StoreError;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::schema::Schema;
@@ -21,6 +22,8 @@ const RENEWING: Duration = Duration::from_secs(1);
 /// How much is kept, in bytes and in types; beyond that everything is forgotten and what is used is read again.
 const MAX_ROOM: usize = 128 * 1024 * 1024;
 const MAX_KEPT: usize = 10_000;
+/// So many types are told of one by one.
+const MAX_TOLD: usize = 1_000;
 
 /// What a domain says of a type, ready for use.
 pub(crate) struct Known {
@@ -55,11 +58,44 @@ struct Kept {
     room: usize,
     /// Moves on whenever something is forgotten: what was read before that is not kept.
     generation: u64,
+    /// What was forgotten since somebody last asked.
+    told: Told,
+}
+
+/// Types that somebody wrote to, by their ids.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Some(BTreeSet<String>),
+    /// Nobody knows which.
+    All,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Told::Some(BTreeSet::new())
+    }
+}
+
+impl Told {
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Told::Some(ids) if ids.is_empty())
+    }
+
+    fn add(&mut self, id: &str) {
+        match self {
+            Told::Some(ids) if ids.len() < MAX_TOLD => {
+                ids.insert(id.to_owned());
+            }
+            Told::Some(_) | Told::All => *self = Told::All,
+        }
+    }
 }
 
 #[derive(Default)]
 pub(super) struct Cache {
     kept: Mutex<Kept>,
+    /// Something was told.
+    news: Notify,
 }
 
 impl Cache {
@@ -100,12 +136,29 @@ impl Cache {
         let mut kept = self.lock();
         kept.take(id);
         kept.generation += 1;
+        kept.told.add(id);
+        self.news.notify_one();
     }
 
     pub(super) fn forget_all(&self) {
         let mut kept = self.lock();
         let generation = kept.generation + 1;
-        *kept = Kept { generation, ..Kept::default() };
+        *kept = Kept { generation, told: Told::All, ..Kept::default() };
+        self.news.notify_one();
+    }
+
+    /// What somebody wrote to since this was last asked.
+    pub(super) fn take_told(&self) -> Told {
+        std::mem::take(&mut self.lock().told)
+    }
+
+    pub(super) fn was_told(&self) -> bool {
+        !self.lock().told.is_empty()
+    }
+
+    /// Until somebody writes to a type.
+    pub(super) async fn news(&self) {
+        self.news.notified().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -154,6 +207,20 @@ mod tests {
         cache.forget("a:b");
         cache.keep("a:b".to_owned(), known(), generation);
         assert!(cache.look("a:b").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_written_to_is_told_once() {
+        let cache = Cache::default();
+        cache.forget("a:b");
+        cache.forget("a:b");
+        assert!(cache.was_told());
+        assert_eq!(cache.take_told(), Told::Some(BTreeSet::from(["a:b".to_owned()])));
+        assert!(!cache.was_told());
+        (0..=MAX_TOLD).for_each(|nth| cache.forget(&format!("a:{nth}")));
+        assert_eq!(cache.take_told(), Told::All);
+        cache.forget_all();
+        assert_eq!(cache.take_told(), Told::All);
     }
 
     #[tokio::test(start_paused = true)]

@@ -132,8 +132,12 @@ pub static PROGRESS: Collection = Collection {
 
 pub static JOB_TYPES: Collection = Collection {
     name: "job-types",
-    fields: &[Field::fixed("domain", Kind::Keyword), Field::fixed("type", Kind::Keyword)],
-    indexes: &[Index::new("of_domain", &["domain", "type"])],
+    fields: &[
+        Field::fixed("domain", Kind::Keyword),
+        Field::fixed("type", Kind::Keyword),
+        Field::fixed("limited", Kind::Integer),
+    ],
+    indexes: &[Index::new("of_domain", &["domain", "type"]), Index::new("limited", &["limited"]).sparse()],
     ..Collection::PLAIN
 };
 

@@ -33,8 +33,8 @@ async fn who_comes_second_is_told_so() {
     assert!(matches!(saved[..], [Saved::Applied(_)]));
     let late = held(new[0].clone(), "two", 9);
     assert_eq!(limits.save_all([(&read[0], &late)].into_iter()).await.unwrap(), [Saved::Overtaken]);
-    assert_eq!(limits.delete(&read[0], UnixMillis(2)).await.unwrap(), Saved::Overtaken);
-    assert!(matches!(limits.delete(&read[1], UnixMillis(2)).await.unwrap(), Saved::Applied(_)));
+    let deleted = limits.delete_all(read[..2].to_vec(), UnixMillis(2)).await.unwrap();
+    assert!(matches!(deleted.as_slice(), [Saved::Overtaken, Saved::Applied(_)]), "{deleted:?}");
     let there: Vec<_> = limits.get_each(&names).await.unwrap().iter().map(Option::is_some).collect();
     assert_eq!(there, [true, false, true]);
 }

@@ -96,3 +96,44 @@ async fn a_type_is_changed_on_the_version_that_was_read() {
     let behind = types.get(&domain("red"), "http").await.unwrap().unwrap();
     assert_eq!(behind.document, job_type(None, "http", 1));
 }
+
+#[tokio::test]
+async fn many_types_are_read_at_once_each_as_it_would_be_alone() {
+    let store = store();
+    let types = filled(&store).await;
+    put(
+        &store,
+        Key::new(&JOB_TYPES, "blue:broken"),
+        json!({"domain": "blue", "type": "broken", "attempts": "many"}),
+    )
+    .await;
+    let asked =
+        [("red", "http"), ("blue", "http"), ("blue", "nobody's"), ("blue", "broken"), ("red", "wait")];
+    let asked: Vec<_> = asked.iter().map(|(owner, kind)| (domain(owner), (*kind).to_owned())).collect();
+    let found = types.get_each(&asked).await.unwrap();
+    let attempts: Vec<_> =
+        found.iter().map(|found| found.as_ref().ok().map(|found| found.as_ref()?.attempts)).collect();
+    assert_eq!(attempts, [Some(Some(3)), Some(Some(1)), Some(None), None, Some(Some(2))]);
+}
+
+#[tokio::test]
+async fn types_that_limit_something_are_found_without_the_others() {
+    let types = filled(&store()).await;
+    let kinds = async || {
+        let mut kinds: Vec<_> = types.limited().await.unwrap().into_iter().map(|found| found.kind).collect();
+        kinds.sort();
+        kinds
+    };
+    assert_eq!(kinds().await, Vec::<String>::new());
+    let before = types.own(&domain("red"), "invoice").await.unwrap().unwrap();
+    let limited = JobType { concurrency: Some(2), ..before.document.clone() };
+    let Saved::Applied(version) = types.save(&before, &limited).await.unwrap() else {
+        panic!("nobody else writes")
+    };
+    new(types.create(JobType { starts_per_second: Some(0.5), ..job_type(None, "exec", 1) }).await.unwrap());
+    assert_eq!(kinds().await, ["exec", "invoice"]);
+    let read = types.own(&domain("red"), "invoice").await.unwrap().unwrap();
+    assert_eq!((read.version, &read.document), (version, &limited), "nothing is added to it");
+    types.save(&read, &before.document).await.unwrap();
+    assert_eq!(kinds().await, ["exec"], "it limits nothing any more");
+}

@@ -47,7 +47,8 @@ impl Lanes {
         Some(self.look(behind, Some(next)))
     }
 
-    fn look(&self, behind: Option<String>, crowd: Option<String>) -> Look {
+    fn look(&mut self, behind: Option<String>, crowd: Option<String>) -> Look {
+        self.is_looking = true;
         Look { behind, crowd, began: Instant::now(), expected: self.expected }
     }
 
@@ -56,7 +57,7 @@ impl Lanes {
         let LanePage { lanes, next } = page;
         match &look.crowd {
             Some(keyless) => self.end_round(look, keyless, &lanes, next.as_deref()),
-            None => self.end_page(look, &lanes, next),
+            None => self.end_page(look, next),
         }
         let is_of_crowd = |place: &Place| {
             let crowd = look.crowd.as_deref();
@@ -65,19 +66,19 @@ impl Lanes {
         for (place, run_at) in lanes.into_iter().filter(|(place, _)| is_of_crowd(place)) {
             self.learn(&place, run_at);
         }
+        self.is_looking = false;
         self.looked = Some((Instant::now(), look.began.elapsed()));
         self.find_next_due();
     }
 
-    fn end_page(&mut self, look: &Look, lanes: &[(Place, UnixMillis)], next: Option<String>) {
+    fn end_page(&mut self, look: &Look, next: Option<String>) {
         let to = next.clone().map(Some);
         self.forget(
             look.expected,
             |place| look.behind.is_none() || place.as_ref() > look.behind.as_ref(),
             |place| to.as_ref().is_none_or(|to| place <= to),
         );
-        let first = lanes.first().and_then(|(place, _)| place.as_deref());
-        let is_seen = |keyless: &str| first.is_none_or(|first| first <= keyless);
+        let is_seen = |keyless: &str| look.behind.as_deref().is_none_or(|behind| behind < keyless);
         let last = next.as_deref();
         // Whatever was seen to its end is crowded no more.
         self.crowds.retain(|keyless, _| {

@@ -294,16 +294,18 @@ impl Account {
         self.is_unsure || part.slots > self.usable() || part.starts > 0
     }
 
-    /// Somebody else wrote meanwhile.
-    pub(in crate::processor) fn overtaken(&mut self) {
+    /// Somebody else wrote meanwhile: nothing is gained.
+    pub(in crate::processor) fn overtaken(&mut self) -> bool {
         self.is_told = true;
+        false
     }
 
-    /// It is not known, or not for certain, what became of a write.
-    pub(in crate::processor) fn failed(&mut self, is_unsure: bool, at: Duration) {
+    /// It is not known, or not for certain, what became of a write: nothing is gained.
+    pub(in crate::processor) fn failed(&mut self, is_unsure: bool, at: Duration) -> bool {
         self.is_unsure |= is_unsure;
         self.is_told = true;
         self.looked_at = at + STORE_PAUSE;
         self.retry_at = self.retry_at.max(self.looked_at);
+        false
     }
 }

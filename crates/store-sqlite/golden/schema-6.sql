@@ -9,7 +9,7 @@ CREATE TABLE "settings.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version 
 CREATE TABLE "timers.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "name" TEXT, "task_type" TEXT, "status" TEXT, "section" INTEGER, hidden_at INTEGER, in_domain TEXT NOT NULL, UNIQUE (in_domain, id));
 CREATE TABLE "executions.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "timer_uuid" TEXT, "due" INTEGER, "outcome" TEXT, "finished" INTEGER, "job_id" TEXT, hidden_at INTEGER, in_domain TEXT NOT NULL, UNIQUE (in_domain, id));
 CREATE TABLE "progress.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "last_execution" INTEGER, "completed_executions" INTEGER, "next_due" INTEGER, UNIQUE (id));
-CREATE TABLE "job-types.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "domain" TEXT, "type" TEXT, UNIQUE (id));
+CREATE TABLE "job-types.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "domain" TEXT, "type" TEXT, "limited" INTEGER, UNIQUE (id));
 CREATE TABLE "unique-keys.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "domain" TEXT, "metadata_updatedAt" INTEGER, UNIQUE (id));
 CREATE TABLE "limits.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "domain" TEXT, "held" INTEGER, "metadata_updatedAt" INTEGER, UNIQUE (id));
 CREATE TABLE "logs.rows" (pk INTEGER PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, "domain" TEXT, "jobId" TEXT, "origin" TEXT, "level" TEXT, "metadata_createdAt" INTEGER, UNIQUE (id));
@@ -35,6 +35,7 @@ CREATE INDEX "executions.of_job" ON "executions.rows" ("job_id") WHERE hidden_at
 CREATE INDEX "executions.hidden" ON "executions.rows" (hidden_at) WHERE hidden_at IS NOT NULL;
 CREATE INDEX "progress.due" ON "progress.rows" ("next_due");
 CREATE INDEX "job-types.of_domain" ON "job-types.rows" ("domain", "type");
+CREATE INDEX "job-types.limited" ON "job-types.rows" ("limited") WHERE "limited" IS NOT NULL;
 CREATE INDEX "unique-keys.by_age" ON "unique-keys.rows" ("metadata_updatedAt");
 CREATE INDEX "limits.by_holders" ON "limits.rows" ("held") WHERE "held" IS NOT NULL;
 CREATE INDEX "limits.by_age" ON "limits.rows" ("metadata_updatedAt");
@@ -50,7 +51,7 @@ CREATE VIEW "settings" AS SELECT id, version, body AS document FROM "settings.ro
 CREATE VIEW "timers" AS SELECT id, version, body AS document, in_domain AS domain, "name", "task_type", "status", "section" FROM "timers.rows" WHERE hidden_at IS NULL;
 CREATE VIEW "executions" AS SELECT id, version, body AS document, in_domain AS domain, "timer_uuid", "due", "outcome", "finished", "job_id" FROM "executions.rows" WHERE hidden_at IS NULL;
 CREATE VIEW "progress" AS SELECT id, version, body AS document, "last_execution", "completed_executions", "next_due" FROM "progress.rows" WHERE true;
-CREATE VIEW "job-types" AS SELECT id, version, body AS document, "domain", "type" FROM "job-types.rows" WHERE true;
+CREATE VIEW "job-types" AS SELECT id, version, body AS document, "domain", "type", "limited" FROM "job-types.rows" WHERE true;
 CREATE VIEW "unique-keys" AS SELECT id, version, body AS document, "domain", "metadata_updatedAt" FROM "unique-keys.rows" WHERE true;
 CREATE VIEW "limits" AS SELECT id, version, body AS document, "domain", "held", "metadata_updatedAt" FROM "limits.rows" WHERE true;
 CREATE VIEW "logs" AS SELECT id, version, body AS document, "domain", "jobId", "origin", "level", "metadata_createdAt" FROM "logs.rows" WHERE true;
