@@ -270,12 +270,9 @@ impl Processor {
 
     /// A slot is free. Whoever had it looks who is next.
     fn handler_ended(&self, id: JobId, brake: &Arc<Brake>) {
-        let has_room = {
-            let mut hands = self.hands();
-            hands.ended(id, brake);
-            hands.has_room(self.capacity)
-        };
-        if has_room {
+        let mut hands = self.hands();
+        hands.ended(id, brake);
+        if hands.has_room(self.capacity) {
             self.room.notify_one();
         }
     }
@@ -302,17 +299,14 @@ struct InHand {
 impl Drop for InHand {
     fn drop(&mut self) {
         let processor = &self.processor;
-        let (is_empty, has_room) = {
-            let mut hands = processor.hands();
-            if let Some(gate) = hands.let_go(self.id, &self.brake) {
-                processor.leave(&mut hands, gate, &self.brake);
-            }
-            (hands.running.is_empty(), hands.has_room(processor.capacity))
-        };
-        if has_room {
+        let mut hands = processor.hands();
+        if let Some(gate) = hands.let_go(self.id, &self.brake) {
+            processor.leave(&mut hands, gate, &self.brake);
+        }
+        if hands.has_room(processor.capacity) {
             processor.room.notify_one();
         }
-        if is_empty {
+        if hands.running.is_empty() {
             processor.empty.notify_waiters();
         }
     }

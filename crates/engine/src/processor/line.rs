@@ -104,12 +104,22 @@ impl Processor {
     /// Runs one after the other, until nobody waits or there is no slot.
     pub(super) async fn work(self: &Arc<Self>) {
         for nth in 1_usize.. {
-            let Some((waiting, turn)) = self.hands().next_in_line(self.slots()) else { return };
+            let Some((waiting, turn)) = self.next_in_line() else { return };
             self.serve(waiting, turn).await;
             if nth.is_multiple_of(BREATH) {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    fn next_in_line(&self) -> Option<(Waiting, Turn)> {
+        let mut hands = self.hands();
+        let next = hands.next_in_line(self.slots())?;
+        // Fewer wait now.
+        if hands.has_room(self.capacity) {
+            self.room.notify_one();
+        }
+        Some(next)
     }
 
     fn slots(&self) -> usize {
