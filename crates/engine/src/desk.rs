@@ -306,7 +306,10 @@ pub(crate) enum Made {
     New(Version),
     /// By a try of ours whose answer was lost.
     Found(Box<Versioned<Job>>),
-    Taken,
+    /// By another, or by a try of ours whose answer was lost.
+    Taken {
+        maybe_by_us: bool,
+    },
 }
 
 impl Made {
@@ -317,7 +320,7 @@ impl Made {
                 Created::New(Versioned { key: rota_store::jobs::key(&job), document: job, version })
             }
             Made::Found(there) => Created::New(*there),
-            Made::Taken => Created::Exists(job),
+            Made::Taken { .. } => Created::Exists(job),
         }
     }
 }
@@ -349,8 +352,9 @@ pub(crate) async fn create_in_form<'a>(
         Ok(created) if created.is_some() || ours => {
             let id = other.as_ref().map_or(job.job_id, |other| other.job_id);
             let there = persevere("read a job", |_| jobs.get_any(id)).await?;
-            Ok(there.map_or(Made::Taken, |there| Made::Found(Box::new(there))))
+            let taken = Made::Taken { maybe_by_us: true };
+            Ok(there.map_or(taken, |there| Made::Found(Box::new(there))))
         }
-        Ok(_) => Ok(Made::Taken),
+        Ok(_) => Ok(Made::Taken { maybe_by_us: repeated }),
     }
 }

@@ -58,7 +58,7 @@ async fn owners(stage: &Stage, nodes: &[&stage::Running]) -> Vec<NodeId> {
     let mut owners = BTreeMap::new();
     for (rank, node) in nodes.iter().enumerate() {
         let state = stage.state(node.id).await;
-        assert_eq!(usize::try_from(state.job_queue_section).unwrap(), rank);
+        assert_eq!(usize::try_from(state.job_queue_section), Ok(rank));
         for section in state.sections {
             assert_eq!(owners.insert(section, node.id), None, "section {section} has one owner");
         }

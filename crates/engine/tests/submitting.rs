@@ -16,6 +16,7 @@ use rota_model::job::{JobStatus, NewJob, Scope, Unique};
 use rota_model::metadata::Metadata;
 use rota_model::unique_key::UniqueKey;
 use rota_store::StoreError;
+use rota_store::collection::JOBS;
 use rota_store::jobs::JobFilter;
 use rota_store::memory::MemoryStore;
 use rota_store::seam::Write;
@@ -355,5 +356,47 @@ async fn who_died_while_it_barred_an_id_is_in_nobodys_way() {
     let second = node.desk.submit(&Domain::default(), named("second", json!({}))).await;
     assert!(matches!(second, Ok(Submitted::New(_))), "{second:?}");
     assert!(stage.jobs().get_any(id).await.unwrap().is_none(), "the bar is lifted");
+    node.stop().await;
+}
+
+/// The first job that is created is stored, and nobody is told; a while passes until that is noticed.
+#[derive(Default)]
+struct FirstUnanswered(AtomicBool);
+
+impl Fate for FirstUnanswered {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        let creates = |write: &Write| matches!(write, Write::Create { key, .. } if key.collection == &JOBS);
+        let is_first = matches!(call, Call::Write(batch) if batch.iter().any(creates))
+            && !self.0.swap(true, Ordering::Relaxed);
+        if !is_first {
+            return Lot::CALM;
+        }
+        Lot { effect: Effect::Unanswered, after: Duration::from_secs(1), ..Lot::CALM }
+    }
+}
+
+/// Whoever deletes a job before its submitter knows of it has deleted what was submitted: nobody makes it anew, least of all
+/// under the id of another who is about to create its own.
+#[tokio::test(start_paused = true)]
+async fn what_was_deleted_before_it_was_answered_is_not_made_again() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let stage = Stage::on(Arc::clone(truth.store()));
+    let store = FaultyStore::new(&truth, Arc::new(FirstUnanswered::default()));
+    let node = stage.up_on(Arc::new(store), Stage::options("one")).await;
+    let later = Some(stage.surroundings.now().plus(Duration::from_secs(600)));
+    let job = NewJob { run_at: later, ..unique(Scope::Unfinished, json!({})) };
+    let domain = Domain::default();
+    let meddle = async {
+        sleep(Duration::from_millis(500)).await;
+        let keys = UniqueKeys::new(Arc::clone(&stage.store));
+        let key = keys.get(&domain, "the one").await.unwrap().unwrap();
+        let made = stage.job(key.document.job_id).await;
+        stage.jobs().delete(&made, stage.surroundings.now()).await.unwrap();
+        let job_id = JobId::rising(stage.surroundings.now(), &[7; 10]);
+        keys.save(&key, &UniqueKey { job_id, ..key.document.clone() }).await.unwrap();
+    };
+    let (submitted, ()) = tokio::join!(node.desk.submit(&domain, job), meddle);
+    assert!(matches!(submitted, Err(SubmitError::Store(StoreError::Unknown { .. }))), "{submitted:?}");
+    assert_eq!(stage.count(&JOBS).await, 0);
     node.stop().await;
 }

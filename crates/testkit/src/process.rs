@@ -140,12 +140,13 @@ pub struct Rota {
     pub url: String,
     /// What it printed until it was up.
     pub banner: String,
-    /// When it was up.
-    pub up_at: Instant,
+    /// When it was started.
+    pub started_at: Instant,
 }
 
 impl Rota {
     pub fn start(mut command: Command) -> Self {
+        let started_at = now();
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut banner = String::new();
@@ -154,11 +155,10 @@ impl Rota {
                 panic!("rota ended with {:?} before it was up: {banner}", child.wait());
             }
         }
-        let up_at = now();
         std::thread::spawn(move || lines.read_to_string(&mut String::new()));
         let url = banner.lines().find_map(|line| line.trim().strip_prefix("API")).expect("an address");
         let url = url.trim().trim_end_matches("/api/v1").to_owned();
-        Self { child, url, banner, up_at }
+        Self { child, url, banner, started_at }
     }
 
     pub fn id(&self) -> u32 {

@@ -15,7 +15,7 @@ use rota_model::unique_key::UniqueKey;
 use rota_store::repository::{Created, Saved};
 use rota_store::{StoreError, Versioned};
 
-use super::{ChangeError, JobDesk, SubmitError, Submitted};
+use super::{ChangeError, JobDesk, Made, SubmitError, Submitted, create_in_form};
 use crate::flaws::Flaw;
 use crate::patience::persevere;
 use crate::registry::Known;
@@ -137,12 +137,22 @@ impl JobDesk {
 
     /// Creates the job that a key names.
     async fn create_keyed(&self, job: Job) -> Result<Keyed, SubmitError> {
-        let ours = match self.create_queued(job).await? {
-            Created::New(job) => return Ok(Keyed::Done(Box::new(Submitted::New(job)))),
+        let made = create_in_form(&self.jobs, &self.surroundings, &job, || &job).await?;
+        let maybe_by_us = matches!(made, Made::Taken { maybe_by_us: true });
+        let ours = match made.of(job) {
+            Created::New(job) => {
+                self.processor.expect([&job.document]);
+                return Ok(Keyed::Done(Box::new(Submitted::New(job))));
+            }
             Created::Exists(ours) => ours,
         };
         let there = persevere("submit", |_| self.jobs.get(&ours.domain, ours.job_id)).await?;
         Ok(match there {
+            // It may have been created, and deleted since: who made another job would make two of one submission.
+            None if maybe_by_us && ours.idempotency_key.is_none() => {
+                let why = "its answer was lost, and what was made of it is deleted, if anything was";
+                return Err(StoreError::unknown("submit", why).into());
+            }
             None => Keyed::Gone,
             Some(there) if is_bar(&there.document) => return self.lift_bar(&there).await,
             // Ours, if the answer to our own create was lost; otherwise that of whoever finished our half.

@@ -21,7 +21,7 @@ use crate::load::Load;
 use crate::requests::Request;
 use crate::{begun, client, dice, ended, home, number, stored, submit, verdict, wait};
 
-/// Once the program is up, work that it left when it died goes on within this.
+/// Once the program is started, work that it left when it died goes on within this.
 const GOES_ON_WITHIN: Duration = Duration::from_secs(2);
 /// Every so many rounds the program lives long enough for its longest jobs.
 const LONG_LIFE_EVERY: u64 = 8;
@@ -107,7 +107,7 @@ impl Pilots {
     async fn land(&mut self, rota: &Rota, ledger: &Ledger) {
         let Some(pilot) = self.open.take() else { return };
         let job = begun(&client(rota), pilot).await;
-        let waited = rota.up_at.elapsed();
+        let waited = rota.started_at.elapsed();
         assert_eq!(job.status, JobStatus::Started, "{job:?}");
         assert!(waited <= GOES_ON_WITHIN, "only {waited:?} after the start work went on with {job:?}");
         self.waits.push(waited);
