@@ -3,6 +3,7 @@
 //! `held` are the slots that are ours for certain: of all that we wrote since the last answer, whatever of it took effect,
 //! the least. Only a write that was applied makes it certain again.
 
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
 
 use rota_model::ids::{Incarnation, NodeId};
@@ -12,7 +13,7 @@ use rota_store::seam::Version;
 
 use crate::patience::STORE_PAUSE;
 
-/// What is not used for this long is given back.
+/// What is not used for this long, and up to twice as long, is given back.
 const IDLE: Duration = Duration::from_millis(300);
 /// Starts that were taken count for this long.
 const STARTS_HOLD: Duration = Duration::from_secs(1);
@@ -47,6 +48,9 @@ pub(in crate::processor) struct Account {
     wanted: u32,
     /// When something was last wanted, used or freed.
     active_at: Duration,
+    /// How long after that it is given back. Never the same for two: of those who each have what the other waits for, one has
+    /// to give way before the other.
+    idle: Duration,
     /// Not before this is it worth asking again.
     retry_at: Duration,
     looked_at: Duration,
@@ -65,6 +69,12 @@ pub(in crate::processor) struct Part {
     pub(in crate::processor) starts: u32,
 }
 
+/// Up to [`IDLE`], as good as by chance: another for each node, and each time.
+fn spread(me: Incarnation, at: Duration) -> Duration {
+    let thrown = BuildHasherDefault::<DefaultHasher>::default().hash_one((me, at));
+    Duration::from_micros(thrown % u64::try_from(IDLE.as_micros()).unwrap_or(u64::MAX))
+}
+
 impl Account {
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
@@ -79,6 +89,7 @@ impl Account {
             own_starts: (None, None),
             wanted: 0,
             active_at: Duration::ZERO,
+            idle: IDLE,
             retry_at: Duration::ZERO,
             looked_at: Duration::ZERO,
             seen: None,
@@ -175,7 +186,7 @@ impl Account {
             when(self.is_unsure || self.is_told && concerns, self.looked_at + PAUSE),
             when(self.wanted > 0, self.retry_at),
             when(self.spent > 0, self.looked_at + PAUSE),
-            when(has_spare || self.is_in_line, (self.active_at + IDLE).max(self.looked_at + PAUSE)),
+            when(has_spare || self.is_in_line, (self.active_at + self.idle).max(self.looked_at + PAUSE)),
             when(self.held > 0 || self.used > 0, self.looked_at + LOOK),
             when(!concerns, self.active_at + KEPT),
         ]
@@ -192,7 +203,7 @@ impl Account {
 
     /// What is needed, if the others leave this much.
     fn need(&self, left: u32, at: Duration, may_queue: bool) -> Need {
-        let is_active = at < self.active_at + IDLE;
+        let is_active = at < self.active_at + self.idle;
         // What was reserved for something is used for it, whoever waits by now; unless there is less than there was.
         let fresh = self.usable().min(left).saturating_sub(self.used);
         let used = if is_active { self.used + fresh } else { self.used };
@@ -223,6 +234,7 @@ impl Account {
         let concurrency = self.bounds.concurrency;
         let left = concurrency.map_or(u32::MAX, |most| limit.left_by_others(me, most));
         let need = self.need(left, at, may_queue);
+        self.idle = IDLE + spread(me, at);
         let mut slots = limit.settle(me, node, concurrency, need);
         let is_short = slots < need.used.saturating_add(need.more);
         let stands_still = self.seen.is_some_and(|(_, since)| at >= since + PASSED_OVER);
