@@ -66,10 +66,18 @@ pub enum Flaw {
     StopsWithoutRelease,
     /// What could not be created for certain is acknowledged.
     AcknowledgesUnknown,
+    /// 4: a job is given up when its second node dies.
+    GivesUpEarly,
+    /// 4: a job that expired while it waited for its turn is begun with all the same.
+    BeginsTooLate,
+    /// 6: two jobs have the same number.
+    SharesNumbers,
+    /// 8: a job is stored as already claimed although others are due.
+    JumpsTheQueue,
 }
 
 impl Flaw {
-    pub const ALL: [Flaw; 30] = [
+    pub const ALL: [Flaw; 34] = [
         Flaw::LostClaimForgotten,
         Flaw::DeadSearchedOnce,
         Flaw::LeaseByWallClock,
@@ -100,6 +108,10 @@ impl Flaw {
         Flaw::DeletesRunning,
         Flaw::StopsWithoutRelease,
         Flaw::AcknowledgesUnknown,
+        Flaw::GivesUpEarly,
+        Flaw::BeginsTooLate,
+        Flaw::SharesNumbers,
+        Flaw::JumpsTheQueue,
     ];
 }
 

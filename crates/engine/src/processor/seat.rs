@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rota_model::ids::ClaimToken;
 use rota_model::job::{Job, JobStatus};
+use rota_model::time::UnixMillis;
 use rota_store::StoreError;
 use rota_store::repository::Created;
 use tokio::sync::oneshot;
@@ -30,7 +31,12 @@ impl Processor {
             return None;
         }
         let token = ClaimToken::rising(now, &self.surroundings.randomness());
-        self.hands().take_seat(job, token, self.capacity, now)
+        let mut hands = self.hands();
+        if self.surroundings.has(Flaw::JumpsTheQueue) {
+            hands.quiet = true;
+            return hands.take_seat(job, token, self.capacity, UnixMillis(0));
+        }
+        hands.take_seat(job, token, self.capacity, now)
     }
 
     /// Stores a job as already claimed, and begins with it as soon as it is stored. The caller may go at any time.
