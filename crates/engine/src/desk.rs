@@ -196,7 +196,7 @@ impl JobDesk {
         let place = Place {
             domain: domain.clone(),
             job_id,
-            job_number,
+            job_number: if self.surroundings.has(Flaw::SharesNumbers) { job_number & !1 } else { job_number },
             sections: self.sections,
             accepted_by: self.node,
         };

@@ -74,6 +74,14 @@ pub enum Flaw {
     StopsWithoutRelease,
     /// What could not be created for certain is acknowledged.
     AcknowledgesUnknown,
+    /// 4: a job is given up when its second node dies.
+    GivesUpEarly,
+    /// 4: a job that expired while it waited for its turn is begun with all the same.
+    BeginsTooLate,
+    /// 6: two jobs have the same number.
+    SharesNumbers,
+    /// 8: a job is stored as already claimed although others are due.
+    JumpsTheQueue,
 }
 
 impl Flaw {
@@ -112,6 +120,10 @@ impl Flaw {
         Flaw::MergesBeside,
         Flaw::StopsWithoutRelease,
         Flaw::AcknowledgesUnknown,
+        Flaw::GivesUpEarly,
+        Flaw::BeginsTooLate,
+        Flaw::SharesNumbers,
+        Flaw::JumpsTheQueue,
     ];
 }
 

@@ -105,6 +105,8 @@ impl Processor {
             let changed = if self.surroundings.has(Flaw::LossCostsAttempt) {
                 let again = (after.attempt < after.attempts).then_some(now);
                 after.fail(epoch, "its node died", again, now, node)
+            } else if self.surroundings.has(Flaw::GivesUpEarly) && after.lost > 0 {
+                after.give_up("its nodes died", now, node)
             } else {
                 after.lose(epoch, self.surroundings.chance(), now, node)
             };

@@ -117,7 +117,7 @@ impl Processor {
             let job = &job.lock().await.document;
             let said = Arc::new(Said::new(job, self.journal().clone()));
             let now = self.surroundings.now();
-            if job.is_expired(now) {
+            if job.is_expired(now) && !self.surroundings.has(Flaw::BeginsTooLate) {
                 return Outcome::Expired;
             }
             let Some(handler) = self.types.handler(&job.input.kind) else {

@@ -89,6 +89,7 @@ pub const CHECKS: &[Check] = &[
     check("5", "who_rests_claims_nothing", duties::who_rests_claims_nothing),
     check("5", "slots_are_kept", duties::slots_are_kept),
     check("8", "nobody_is_passed_over", turns::nobody_is_passed_over),
+    check("8", "nobody_jumps_the_queue", turns::nobody_jumps_the_queue),
     check("9", "no_more_run_at_once_than_may", limits::no_more_run_at_once_than_may),
     check("9", "no_more_start_than_may", limits::no_more_start_than_may),
     check("9", "free_slots_are_used", limits::free_slots_are_used),

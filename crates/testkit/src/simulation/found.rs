@@ -3,7 +3,7 @@
 
 use rota_engine::flaws::Flaw;
 
-pub const FOUND: [(Flaw, u64, &str); 30] = [
+pub const FOUND: [(Flaw, u64, &str); 34] = [
     (Flaw::LostClaimForgotten, 0, "no_claim_is_orphaned"),
     (Flaw::DeadSearchedOnce, 0, "no_claim_is_orphaned"),
     (Flaw::LeaseByWallClock, 98, "handlers_stop_with_their_lease"),
@@ -34,4 +34,8 @@ pub const FOUND: [(Flaw, u64, &str); 30] = [
     (Flaw::DeletesRunning, 2, "nothing_running_is_deleted"),
     (Flaw::StopsWithoutRelease, 0, "who_stops_leaves_nothing"),
     (Flaw::AcknowledgesUnknown, 72, "what_is_acknowledged_exists"),
+    (Flaw::GivesUpEarly, 0, "every_bad_end_has_its_reason"),
+    (Flaw::BeginsTooLate, 0, "nothing_begins_too_late"),
+    (Flaw::SharesNumbers, 0, "numbers_are_unique"),
+    (Flaw::JumpsTheQueue, 0, "nobody_jumps_the_queue"),
 ];

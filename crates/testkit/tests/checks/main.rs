@@ -30,7 +30,7 @@ fn found(tell: impl FnOnce(&mut Tale)) -> BTreeSet<&'static str> {
 type Tell = fn(&mut Tale);
 
 /// For each check, something that it must find.
-const FAULTS: [(&str, Tell); 36] = [
+const FAULTS: [(&str, Tell); 37] = [
     ("acknowledged_jobs_are_there", |tale| {
         let job = tale.submit(1);
         tale.told(Reply::Submitted(vec![Accepted::New(job)]));
@@ -207,6 +207,13 @@ const FAULTS: [(&str, Tell); 36] = [
             tale.claim(ONE, job);
             tale.handler(ONE, job, Deed::Begins);
         }
+    }),
+    ("nobody_jumps_the_queue", |tale| {
+        let due = tale.submit(1);
+        tale.pass(100);
+        tale.seat(2);
+        tale.pass(100);
+        tale.runs(TWO, due);
     }),
     ("nobody_is_passed_over", |tale| {
         let others: Vec<_> = (10..16).map(|serial| tale.submit(serial)).collect();

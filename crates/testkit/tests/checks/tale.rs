@@ -180,6 +180,13 @@ impl Tale {
         id
     }
 
+    /// A job of a submission that is stored as already claimed.
+    pub(crate) fn seat(&mut self, serial: u64) -> JobId {
+        let (now, holder) = (self.wall(), Holder { node: node(ONE), incarnation: incarnation(ONE) });
+        let token = ClaimToken::derived(&[&self.calls.to_string()]);
+        self.submit_as(&format!("job {serial}"), serial, |job| job.claim(holder, token, now).unwrap())
+    }
+
     /// Writes to a job that is there.
     pub(crate) fn job(&mut self, by: Life, id: JobId, change: impl FnOnce(&mut Job)) {
         self.changes(by, Call::Write(Vec::new()), id, change);

@@ -98,3 +98,42 @@ pub fn nobody_is_passed_over(story: &Story<'_>) -> Vec<Finding> {
     }
     found
 }
+
+/// A job is stored as already claimed only when nothing else is due. What others store a node may hear of late; what it stored
+/// itself it knows, where every call is answered at once.
+pub fn nobody_jumps_the_queue(story: &Story<'_>) -> Vec<Finding> {
+    if !story.circumstances.is_smooth || !story.circumstances.lag.is_zero() {
+        return Vec::new();
+    }
+    let known = |life: &Life| {
+        let lived = story.lives.get(life)?;
+        let is_right = lived.off_by_ms.iter().all(|(_, off_by_ms)| *off_by_ms == 0);
+        (is_right && lived.frozen.is_empty() && lived.cut_off.is_empty()).then_some(lived)
+    };
+    let mut waiting: BTreeMap<Life, Vec<(&Job, Duration, Duration)>> = BTreeMap::new();
+    for steps in story.jobs.values() {
+        let Some((job, _, until)) = waited(story, steps).filter(|(job, ..)| !story.is_limited(job)) else {
+            continue;
+        };
+        let Some(caller) = steps.first().and_then(|step| step.caller) else { continue };
+        let answered = story.calls.get(&caller).and_then(|call| call.answered);
+        if let Some((_, since, _)) = answered {
+            waiting.entry(caller.life).or_default().push((job, since, until));
+        }
+    }
+    let mut found = Vec::new();
+    for (id, steps) in &story.jobs {
+        let first = steps.first().filter(|step| step.kind == Kind::Created && step.claim().is_some());
+        let Some((first, caller)) = first.and_then(|step| Some((step, step.caller?))) else { continue };
+        let Some((lived, call)) = known(&caller.life).zip(story.calls.get(&caller)) else { continue };
+        let before = waiting.get(&caller.life).into_iter().flatten();
+        let passed = before.filter(|(job, since, until)| {
+            lived.types.contains(&job.input.kind) && *since < call.sent && call.sent < *until
+        });
+        for (job, ..) in passed {
+            let (new, old, node) = (name(story, *id), name(story, job.job_id), &lived.name);
+            found.push((first.at, format!("{node} begins with {new} at once while {old} is due")));
+        }
+    }
+    found
+}
