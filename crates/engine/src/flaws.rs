@@ -54,7 +54,7 @@ pub enum Flaw {
     SweepsNever,
     /// 9: a job that ends frees two slots.
     FreesTwice,
-    /// 9: who joins again counts on the slots of its former life.
+    /// 9: who joins again goes on with the slots of its former life, and in its name.
     SlotsOutliveLife,
     /// 9: each node counts starts by itself.
     RatePerNode,
@@ -85,7 +85,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    pub const ALL: [Flaw; 34] = [
+    pub const ALL: [Flaw; 38] = [
         Flaw::LostClaimForgotten,
         Flaw::DeadSearchedOnce,
         Flaw::LeaseByWallClock,

@@ -29,6 +29,7 @@ use rota_store::{Store, StoreError, Versioned, sweep};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use crate::flaws::Flaw;
 use crate::meter::Count;
 use crate::surroundings::Surroundings;
 
@@ -168,7 +169,7 @@ impl Retention {
         let walked = self.walk(&domain);
         let (found, next) = self.jobs.oldest(&domain, walked.to, before, SLICE, after).await?;
         let last = found.last().map(|job| job.document.metadata.created_at);
-        let over = found.into_iter().filter(|job| is_over(&job.document, before, now));
+        let over = found.into_iter().filter(|job| self.is_over(&job.document, before, now));
         let over: Vec<_> = over.map(|Versioned { key, version, .. }| (key, version)).collect();
         let gone = if over.is_empty() { Vec::new() } else { self.jobs.delete_all(over, now).await? };
         let gone = gone.iter().filter(|saved| matches!(saved, Saved::Applied(_))).count() as u64;
@@ -176,6 +177,15 @@ impl Retention {
             self.walked.insert(domain.clone(), Walked { to, ..walked });
         }
         Ok((gone, next.map(|next| Errand::Jobs { domain, before, after: Some(next) })))
+    }
+
+    /// Whether a job that is old may go: it has ended, and that long ago, and its unique key keeps nobody away any more. One that a
+    /// timer made will have to wait here until its execution has the outcome (rule 10).
+    fn is_over(&self, job: &Job, before: UnixMillis, now: UnixMillis) -> bool {
+        let ended = job.finished_at.unwrap_or(job.metadata.updated_at);
+        let has_ended = job.status.is_terminal() || self.surroundings.has(Flaw::ClearsByAge);
+        let keeps_away = job.is_in_scope(now) && !self.surroundings.has(Flaw::ClearsInScope);
+        has_ended && ended < before && !keeps_away
     }
 
     /// From where on the jobs of a domain are to be looked at.
@@ -188,13 +198,6 @@ impl Retention {
         self.walked.insert(domain.clone(), walked);
         walked
     }
-}
-
-/// Whether a job that is old may go: it has ended, and that long ago, and its unique key keeps nobody away any more. One that a
-/// timer made will have to wait here until its execution has the outcome (rule 10).
-fn is_over(job: &Job, before: UnixMillis, now: UnixMillis) -> bool {
-    let ended = job.finished_at.unwrap_or(job.metadata.updated_at);
-    job.status.is_terminal() && ended < before && !job.is_in_scope(now)
 }
 
 /// How long lines are kept, unless a domain says otherwise.

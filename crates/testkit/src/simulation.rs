@@ -16,16 +16,18 @@
 //!
 //! - [`plan`]: what a seed is drawn to
 //! - [`world`]: the course of a run; [`process`], [`gate`], [`clock`]: one life of a node; [`work`]: what jobs do;
-//!   [`people`]: what people do; [`forms`]: what they hand in
+//!   [`people`]: what people do; [`forms`]: what they hand in; [`attic`]: what was there before
 //! - [`record`]: what happened, in order, as [`recorder`] below the faults and [`witness`] above them saw it
-//! - [`story`]: the same, sorted by whom it is about; [`checks`]: what was promised; [`coverage`]: what was exercised;
+//! - [`story`]: the same, sorted by whom it is about; [`eras`]: what was limited when; [`checks`]: what was promised; [`coverage`]: what was exercised;
 //!   [`trace`]: lines for people
 //! - [`batch`]: many seeds; [`found`]: the seeds by which each broken engine is found
 
+pub mod attic;
 pub mod batch;
 pub mod checks;
 pub mod clock;
 pub mod coverage;
+pub mod eras;
 pub mod forms;
 pub mod found;
 pub mod gate;

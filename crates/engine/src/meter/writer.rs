@@ -19,6 +19,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{Count, Latency, Level, Meter, Reading};
+use crate::flaws::Flaw;
 use crate::patience::{Complaint, answered};
 use crate::surroundings::Surroundings;
 
@@ -135,7 +136,11 @@ impl Writer {
 
     /// Hands over what waits, until something does not succeed.
     async fn store(&mut self) {
-        while let Some((at, samples)) = self.waiting.front() {
+        while let Some((at, samples)) = self.waiting.front_mut() {
+            if self.surroundings.has(Flaw::MergesBeside) {
+                let anew = run(&self.surroundings);
+                samples.values_mut().for_each(|sample| sample.run = Some(anew.clone()));
+            }
             match answered("store metrics", self.metrics.merge(self.node, samples, *at)).await {
                 Ok(()) => {}
                 Err(error) if error.is_passing() => {

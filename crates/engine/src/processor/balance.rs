@@ -133,6 +133,8 @@ impl Processor {
             return Vec::new();
         }
         let limits = &mut hands.lanes.limits;
+        let outlives = self.surroundings.has(Flaw::SlotsOutliveLife);
+        let me = if outlives { limits.first_name(holder.incarnation) } else { holder.incarnation };
         let mut changes = Vec::new();
         for (name, before) in names.into_iter().zip(read) {
             let may_queue = limits.may_queue();
@@ -140,8 +142,7 @@ impl Processor {
                 Some(before) => before.document.clone(),
                 None => Limit::new(name.clone(), now, holder.node),
             };
-            let (version, who) =
-                (before.as_ref().map(|before| before.version), (holder.incarnation, holder.node));
+            let (version, who) = (before.as_ref().map(|before| before.version), (me, holder.node));
             let settled = limits.of_account(&name, |account| {
                 if self.surroundings.has(Flaw::RatePerNode) {
                     (after.clock_us, after.started_us) = account.own_starts();

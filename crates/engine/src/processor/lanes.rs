@@ -7,9 +7,11 @@
 //!
 //! - [`look`]: reading where jobs wait
 //! - [`plan`]: from where a claim takes how much
+//! - [`taken`]: what each has had of it, for its weight
 
 mod look;
 mod plan;
+mod taken;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +20,6 @@ use rota_model::domain::Domain;
 use rota_model::job::{Job, Lane};
 use rota_model::limit::LimitName;
 use rota_model::time::UnixMillis;
-use rota_store::Versioned;
 use tokio::time::Instant;
 
 use super::LOOK_AGAIN;
@@ -39,9 +40,6 @@ const MOST_EXPECTED: usize = 10_000;
 
 /// How long nothing is tried while limits hold something up, if nobody tells of anything: who waits says so now and then.
 const HELD_UP_REST: Duration = Duration::from_millis(150);
-
-/// How long the weights of domains are believed.
-const WEIGHTS_HOLD: Duration = Duration::from_secs(10);
 
 /// A lane as it is written; none for jobs that have none.
 type Place = Option<String>;
@@ -172,20 +170,6 @@ impl Lanes {
         self.next_due = open.map(|known| known.run_at).min();
     }
 
-    /// Whether the weights of domains matter and were not read for a while.
-    pub(super) fn wants_weights(&self) -> bool {
-        let mut tenants = self.known.values().map(|known| &known.tenant);
-        let first = tenants.next();
-        let several = tenants.any(|tenant| Some(tenant) != first);
-        several && self.weighed.is_none_or(|at| at.elapsed() >= WEIGHTS_HOLD)
-    }
-
-    /// Those that were read; if they could not be, the old ones hold for a while longer.
-    pub(super) fn set_weights(&mut self, weights: Option<BTreeMap<Domain, u32>>) {
-        self.weights = weights.unwrap_or_else(|| std::mem::take(&mut self.weights));
-        self.weighed = Some(Instant::now());
-    }
-
     fn due(&self, now: UnixMillis) -> Due<'_> {
         let mut due = Due::new();
         // Backwards, so that of each type the most urgent comes first.
@@ -194,37 +178,6 @@ impl Lanes {
             kinds.entry(known.kind.clone()).or_default().push(place);
         }
         due
-    }
-
-    /// This is what was claimed by a plan. If that was less than there was room for, nothing is left that is due where it
-    /// asked; whether something waits there for its time is to be seen.
-    pub(super) fn took(&mut self, plan: &Plan, claimed: &[Versioned<Job>], is_short: bool, at: Duration) {
-        let mut had: BTreeMap<Tenant, BTreeMap<Kind, usize>> = BTreeMap::new();
-        for job in claimed {
-            let (tenant, kind) = taker(&job.document.lane);
-            *had.entry(tenant).or_default().entry(kind).or_default() += 1;
-        }
-        let exhausted = self.put_back(plan, claimed, at);
-        let mut parts = Vec::new();
-        for (tenant, kinds) in &plan.parts {
-            if let Some(had) = had.get(tenant) {
-                self.kinds.entry(tenant.clone()).or_default().charge(had, kinds, |_| 1);
-            }
-            parts.push((tenant.clone(), kinds.iter().map(|(_, part)| part).sum()));
-        }
-        let totals = had.iter().map(|(tenant, kinds)| (tenant.clone(), kinds.values().sum())).collect();
-        let weights = &self.weights;
-        self.tenants.charge(&totals, &parts, |tenant| weight_in(weights, tenant));
-        self.kinds.retain(|tenant, _| plan.parts.iter().any(|(wanting, _)| wanting == tenant));
-        if is_short {
-            for place in plan.asked.iter().filter(|place| !exhausted.contains(*place)) {
-                if self.known.get(place).is_some_and(|known| known.expected <= plan.expected) {
-                    self.known.remove(place);
-                    self.stale = true;
-                }
-            }
-            self.find_next_due();
-        }
     }
 
     /// What types limit was asked for.
@@ -255,14 +208,6 @@ impl Lanes {
         let key = job.limit_key.as_deref();
         matches!(self.limits.passage(&job.domain, &job.input.kind, key), Passage::Limited(_))
     }
-
-    fn weight(&self, tenant: &Tenant) -> u32 {
-        weight_in(&self.weights, tenant)
-    }
-}
-
-fn weight_in(weights: &BTreeMap<Domain, u32>, tenant: &Tenant) -> u32 {
-    tenant.as_ref().and_then(|domain| weights.get(domain)).copied().unwrap_or(1)
 }
 
 /// Domain and type of a lane, and its key. Whatever has none takes turns as one more domain.

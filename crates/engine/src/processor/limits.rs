@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rota_model::domain::Domain;
+use rota_model::ids::Incarnation;
 use rota_model::job_type::{Bounds, TypeLimits};
 use rota_model::limit::LimitName;
 
@@ -39,6 +40,8 @@ pub(super) struct Limits {
     accounts: Accounts,
     /// Which life of the node it is: what another one used is not to be freed here.
     life: u32,
+    /// For whom is broken on purpose: the name of its first life.
+    first: Option<Incarnation>,
     /// What claims were for whose answers were lost, and jobs that we let go of though they may still name us.
     lost: Vec<(Gate, u32)>,
 }
@@ -176,6 +179,11 @@ impl Limits {
         for name in gate.names.iter() {
             self.accounts.change(name, &mut change);
         }
+    }
+
+    /// The name that the node had when it first held something.
+    pub(super) fn first_name(&mut self, name: Incarnation) -> Incarnation {
+        *self.first.get_or_insert(name)
     }
 
     /// The node lives on under another incarnation, which has nothing yet.

@@ -22,6 +22,7 @@ use super::brake::{Brake, Stop};
 use super::said::Said;
 use super::settle::{Finished, settle};
 use super::{InHand, Processor, STOP_GRACE};
+use crate::flaws::Flaw;
 use crate::handler::{Context, HandlerError, Reports};
 use crate::meter::Latency;
 use crate::patience::answered;

@@ -9,10 +9,14 @@
 //! - [`answers`]: what people were told is so
 //! - [`turns`]: that nobody is passed over
 //! - [`limits`]: that no more runs or starts than may, and no less than could
+//! - [`clearing`]: that what is kept no longer goes, and nothing else
+//! - [`buckets`]: that what was counted is stored, and once
 //! - [`duties`]: which jobs a node takes, and how it stops
 
 pub mod answers;
 pub mod attempts;
+pub mod buckets;
+pub mod clearing;
 pub mod deaths;
 pub mod duties;
 pub mod endings;
@@ -93,6 +97,11 @@ pub const CHECKS: &[Check] = &[
     check("9", "no_more_run_at_once_than_may", limits::no_more_run_at_once_than_may),
     check("9", "no_more_start_than_may", limits::no_more_start_than_may),
     check("9", "free_slots_are_used", limits::free_slots_are_used),
+    check("10", "only_jobs_that_are_over_go", clearing::only_jobs_that_are_over_go),
+    check("10", "only_what_is_old_goes", clearing::only_what_is_old_goes),
+    check("10", "what_is_over_goes", clearing::what_is_over_goes),
+    check("18", "parts_of_buckets_stay", buckets::parts_of_buckets_stay),
+    check("18", "buckets_hold_what_was_counted", buckets::buckets_hold_what_was_counted),
     check("21", "nobody_goes_round_in_circles", duties::nobody_goes_round_in_circles),
     check("1", "who_stops_leaves_nothing", duties::who_stops_leaves_nothing),
 ];

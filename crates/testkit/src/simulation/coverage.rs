@@ -71,6 +71,11 @@ counts! {
     /// Slots of those who were gone, taken back by others.
     swept: "slots of the dead swept",
     starts: "portions of starts taken",
+    changed_limits: "limits changed while jobs ran",
+    /// Documents that nodes deleted because they were old.
+    cleared: "old documents cleared",
+    /// Buckets into which somebody merged what it had measured.
+    merges: "buckets merged",
 }
 
 impl Coverage {
@@ -88,6 +93,7 @@ impl Coverage {
             job.is_some_and(|job| story.is_limited(job))
         };
         coverage.limited += story.runs.iter().filter(is_limited).count() as u64;
+        coverage.changed_limits += story.eras.changes();
         coverage.condemnations += condemned(story).len() as u64;
         let lives: BTreeSet<_> = story.incarnations.values().collect();
         coverage.rejoins += (story.incarnations.len() - lives.len()) as u64;
@@ -128,6 +134,10 @@ impl Coverage {
                     let life = caller.map(|caller| caller.life);
                     self.count_limit(story, life, before.as_deref(), after);
                 }
+                let is_old = matches!(change.document, Document::Line { .. } | Document::Bucket { .. });
+                self.cleared += u64::from(is_old && change.kind == Kind::Deleted);
+                let is_merge = matches!(&change.document, Document::Bucket { after: Some(_), .. });
+                self.merges += u64::from(is_merge && caller.is_some());
                 if let Document::State { before: Some(before), after: Some(after) } = &change.document {
                     self.rests += u64::from(before.wanted.is_none() && after.wanted.is_some());
                 }

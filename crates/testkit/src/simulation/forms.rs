@@ -42,13 +42,16 @@ impl Form {
         Self::plain(serial, true, dice)
     }
 
-    /// Short work and nothing else, of which there is a lot; of one type, where much of it is limited.
-    pub fn quick(serial: u64, plan: &Plan, kind: Option<&str>, dice: &mut StdRng) -> Self {
-        let mut form = Self::plain(serial, false, dice);
-        if let Some(kind) = kind {
-            form.job.input.kind = kind.to_owned();
-            form.job.limit_key = draw_key(plan.keyed, dice);
-        }
+    /// Short work and nothing else, of which there is a lot.
+    pub fn quick(serial: u64, dice: &mut StdRng) -> Self {
+        Self::plain(serial, false, dice)
+    }
+
+    /// Work of one type that is limited, or will be.
+    pub fn limited(serial: u64, plan: &Plan, kind: &str, is_long: bool, dice: &mut StdRng) -> Self {
+        let mut form = Self::plain(serial, is_long, dice);
+        form.job.input.kind = kind.to_owned();
+        form.job.limit_key = draw_key(plan.keyed, dice);
         form
     }
 

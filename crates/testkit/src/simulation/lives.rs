@@ -63,8 +63,11 @@ impl Lived {
             }
             Event::IsToStop { .. } => self.to_stop = Some(at),
             Event::Ends { .. } => self.ended = Some(at),
-            Event::Starts { .. } | Event::Limits { .. } | Event::Calms | Event::Closes | Event::Overflows => {
-            }
+            Event::Starts { .. }
+            | Event::Counted { .. }
+            | Event::Calms
+            | Event::Closes
+            | Event::Overflows => {}
         }
     }
 

@@ -10,18 +10,21 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rota_engine::desk::{ChangeError, JobDesk, SubmitError, Submitted};
 use rota_engine::fleet::{Fleet, FleetError};
+use rota_engine::registry::TypeError;
 use rota_model::domain::Domain;
 use rota_model::ids::{JobId, NodeId};
 use rota_model::job::{JobStatus, NewJob};
+use rota_model::job_type::{JobType, KeyLimits, TypeLimits};
 use rota_model::node::NodeWish;
 use rota_store::jobs::JobFilter;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::forms::{Form, draw_domain};
-use super::plan::{Errand, Plan, Profile};
+use super::plan::{Errand, Plan, Profile, draw_limits};
 use super::process::{Front, Fronts};
 use super::record::{Accepted, Notebook, Reply, What, Wish};
+use super::work::TYPES;
 use crate::surroundings::BEGINNING;
 
 tokio::task_local! {
@@ -56,6 +59,16 @@ impl People {
         Self { notes, fronts, plan, nodes: Arc::new(nodes), counters, known }
     }
 
+    /// The number of the next submission.
+    pub fn serial(&self) -> u64 {
+        self.counters.serials.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Somebody heard of these jobs before.
+    pub fn know(&self, jobs: Vec<(Domain, JobId)>) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).extend(jobs);
+    }
+
     /// Somebody sets out.
     pub fn send(&self, errand: Errand, dice: &mut StdRng) {
         let (person, mut dice) = (self.clone(), StdRng::seed_from_u64(dice.random()));
@@ -65,7 +78,7 @@ impl People {
                 tokio::spawn(async move { person.submit(form, dice).await });
             }
             Errand::SubmitLong => {
-                let form = Form::long(self.counters.serials.fetch_add(1, Ordering::Relaxed), &mut dice);
+                let form = Form::long(self.serial(), &mut dice);
                 tokio::spawn(async move { person.submit(form, dice).await });
             }
             Errand::SubmitBatch => {
@@ -93,6 +106,9 @@ impl People {
                 let wish = wishes[dice.random_range(0..wishes.len())];
                 tokio::spawn(async move { person.direct(node, wish, 1, dice).await });
             }
+            Errand::Limit => {
+                tokio::spawn(async move { person.limit(dice).await });
+            }
         }
     }
 
@@ -103,12 +119,14 @@ impl People {
     }
 
     fn form(&self, dice: &mut StdRng) -> Form {
-        let serial = self.counters.serials.fetch_add(1, Ordering::Relaxed);
-        Form::draw(serial, &self.plan, BEGINNING.plus(self.notes.now()), dice)
+        Form::draw(self.serial(), &self.plan, BEGINNING.plus(self.notes.now()), dice)
     }
 
     fn quick(&self, kind: Option<&str>, dice: &mut StdRng) -> Form {
-        Form::quick(self.counters.serials.fetch_add(1, Ordering::Relaxed), &self.plan, kind, dice)
+        match kind {
+            Some(kind) => Form::limited(self.serial(), &self.plan, kind, false, dice),
+            None => Form::quick(self.serial(), dice),
+        }
     }
 
     async fn submit(self, form: Form, mut dice: StdRng) {
@@ -202,6 +220,32 @@ impl People {
         }
     }
 
+    /// Limits a type anew, one that is limited already more often than another, while some of its jobs run; and has more of
+    /// them done when everybody has heard of it.
+    async fn limit(self, mut dice: StdRng) {
+        let known = self.plan.limits.choose(&mut dice).filter(|_| dice.random_bool(0.8));
+        let (domain, kind) = match known {
+            Some((domain, kind, _)) => (domain.clone(), kind.clone()),
+            None => (draw_domain(&mut dice), TYPES.choose(&mut dice).expect("there are types").to_string()),
+        };
+        let limits = Some(draw_limits(&mut dice)).filter(|limits| !limits.is_none() && dice.random_bool(0.8));
+        self.clone().submit_some(4, &domain, &kind, true, &mut dice).await;
+        sleep(Duration::from_millis(dice.random_range(500..=3_000))).await;
+        let Some(front) = self.fronts.draw(&mut dice) else { return };
+        let wish = Wish::Limit(domain.clone(), kind.clone(), limits);
+        let act = limit(Arc::clone(&front.desk), domain.clone(), kind.clone(), limits);
+        self.ask(&front, wish, &mut dice, act).await;
+        sleep(Duration::from_secs(9)).await;
+        self.submit_some(6, &domain, &kind, false, &mut dice).await;
+    }
+
+    async fn submit_some(self, count: u32, domain: &Domain, kind: &str, is_long: bool, dice: &mut StdRng) {
+        let form = |_| Form::limited(self.serial(), &self.plan, kind, is_long, dice);
+        let forms: Vec<Form> = (0..count).map(form).collect();
+        let dice = StdRng::seed_from_u64(dice.random());
+        self.submit_batch(forms, domain.clone(), dice).await;
+    }
+
     /// Asks a node for something, and waits for as long as patience lasts. Some who go hang up, and the node drops what it
     /// did for them; of others it does not learn that they went.
     async fn ask(
@@ -290,6 +334,36 @@ async fn delete_matching(desk: Arc<JobDesk>, domain: Domain, status: Option<JobS
     match desk.delete_matching(&domain, &filter, Some(limit)).await {
         Ok(deleted) => Reply::Deleted(deleted.deleted),
         Err(error) => Reply::Failed(error.to_string()),
+    }
+}
+
+async fn limit(desk: Arc<JobDesk>, domain: Domain, kind: String, limits: Option<TypeLimits>) -> Reply {
+    let types = desk.types();
+    let changed = match limits {
+        Some(limits) => types.put(&domain, limited(&domain, &kind, limits), None, true).await.map(|_| ()),
+        None => types.delete(&domain, &kind, None, true).await,
+    };
+    match changed {
+        Ok(()) => Reply::Done,
+        Err(error @ (TypeError::Busy | TypeError::Store(_))) => Reply::Failed(error.to_string()),
+        Err(refused) => Reply::Refused(refused.to_string()),
+    }
+}
+
+/// A type of a domain that says nothing but what it limits.
+pub fn limited(domain: &Domain, kind: &str, limits: TypeLimits) -> JobType {
+    let TypeLimits { whole, per_key } = limits;
+    JobType {
+        domain: Some(domain.clone()),
+        kind: kind.to_owned(),
+        concurrency: whole.concurrency,
+        starts_per_second: whole.starts_per_second,
+        per_key: Some(KeyLimits {
+            concurrency: per_key.concurrency,
+            starts_per_second: per_key.starts_per_second,
+            ..KeyLimits::default()
+        }),
+        ..JobType::default()
     }
 }
 

@@ -37,12 +37,14 @@ pub enum Profile {
     Tenants,
     /// Types and keys are limited, and there is more work than their limits let through.
     Limits,
+    /// What is kept no longer goes, and what nodes say and measure is stored, while nodes come and go.
+    Clearing,
     /// All of it at once.
     Everything,
 }
 
 impl Profile {
-    pub const ALL: [Profile; 13] = [
+    pub const ALL: [Profile; 14] = [
         Profile::Crashes,
         Profile::Freezes,
         Profile::LateWrites,
@@ -55,6 +57,7 @@ impl Profile {
         Profile::Pauses,
         Profile::Tenants,
         Profile::Limits,
+        Profile::Clearing,
         Profile::Everything,
     ];
 }
@@ -86,6 +89,8 @@ pub enum Errand {
     DeleteMatching,
     /// To pause, drain or resume a node.
     Direct,
+    /// To limit a type in another way than before, or no longer.
+    Limit,
 }
 
 #[derive(Clone, Debug)]
@@ -114,6 +119,8 @@ pub struct Plan {
     pub limits: Vec<(Domain, String, TypeLimits)>,
     /// The share of jobs that have a limit key.
     pub keyed: f64,
+    /// Whether there is something of former times, and nodes say and measure what they do.
+    pub has_attic: bool,
 }
 
 impl Plan {
@@ -137,12 +144,17 @@ impl Plan {
             rates,
             troubles,
             errands,
-            unique: if profile == Profile::UniqueKeys { 0.7 } else { 0.1 },
+            unique: match profile {
+                Profile::UniqueKeys => 0.7,
+                Profile::Clearing => 0.3,
+                _ => 0.1,
+            },
             named: dice.random_range(0.1..0.5),
             long: dice.random_range(0.1..0.6),
             jump_ms: if small_jumps { 20_000 } else { 600_000 },
             limits: limits(profile, seed),
             keyed: if profile == Profile::Limits { 0.7 } else { 0.2 },
+            has_attic: matches!(profile, Profile::Clearing | Profile::Everything),
         }
     }
 
@@ -194,13 +206,17 @@ fn limits(profile: Profile, seed: u64) -> Vec<(Domain, String, TypeLimits)> {
     let mut drawn = Vec::new();
     for domain in DOMAINS.map(|domain| domain.parse::<Domain>().expect("a good name")) {
         for kind in TYPES {
-            let limits = TypeLimits { whole: bounds(dice, 4), per_key: bounds(dice, 2) };
+            let limits = draw_limits(dice);
             if dice.random_bool(share) && !limits.is_none() {
                 drawn.push((domain.clone(), kind.to_owned(), limits));
             }
         }
     }
     drawn
+}
+
+pub fn draw_limits(dice: &mut StdRng) -> TypeLimits {
+    TypeLimits { whole: bounds(dice, 4), per_key: bounds(dice, 2) }
 }
 
 /// So few that there is always more to do, and so many that it is done before a run ends.
@@ -265,6 +281,7 @@ fn troubles(profile: Profile, chaos: Duration, dice: &mut StdRng) -> Vec<(Durati
         Profile::RollingRestarts => (7_000, &[Stop, Stop, Stop, Join, Crash]),
         Profile::Pauses => (15_000, &[Stop, Crash, Join]),
         Profile::Tenants => (30_000, &[Crash, Stop, Join, Freeze]),
+        Profile::Clearing => (25_000, &[Crash, Crash, Stop, Freeze, CutOff, Jump, Join]),
         Profile::Limits => (8_000, &[Freeze, Freeze, Freeze, Crash, Stop, CutOff, Jump, Join]),
         Profile::Everything => (6_000, &[Crash, Freeze, CutOff, Outage, Jump, Stop, Join]),
     };
@@ -291,12 +308,21 @@ fn errands(profile: Profile, chaos: Duration, dice: &mut StdRng) -> Vec<(Duratio
             &[(Errand::Cancel, 4), (Errand::Requeue, 12), (Errand::Delete, 4), (Errand::DeleteMatching, 1)]
         }
         Profile::Pauses => &[(Errand::Direct, 12), (Errand::Cancel, 2), (Errand::Requeue, 2)],
+        Profile::Clearing => {
+            &[(Errand::Cancel, 2), (Errand::Requeue, 14), (Errand::Delete, 4), (Errand::DeleteMatching, 1)]
+        }
+        // In half of them limits stay as they are: nothing is excused then.
+        Profile::Limits if dice.random_bool(0.5) => {
+            &[(Errand::Cancel, 3), (Errand::Requeue, 3), (Errand::Direct, 2), (Errand::Limit, 3)]
+        }
+        Profile::Limits => &[(Errand::Cancel, 3), (Errand::Requeue, 3), (Errand::Direct, 2)],
         _ => &[
             (Errand::Cancel, 3),
             (Errand::Requeue, 3),
             (Errand::Delete, 2),
             (Errand::DeleteMatching, 1),
             (Errand::Direct, 2),
+            (Errand::Limit, 1),
         ],
     };
     let floods = if matches!(profile, Profile::Tenants | Profile::Limits) { 3 } else { 0 };

@@ -11,16 +11,20 @@ use rand::rngs::StdRng;
 use rota_engine::desk::JobDesk;
 use rota_engine::flaws::{Flaw, Flaws};
 use rota_engine::fleet::Fleet;
+use rota_engine::journal::Journal;
+use rota_engine::meter::{Count, Meter};
 use rota_engine::node::{Node, NodeOptions};
 use rota_engine::surroundings::Surroundings;
 use rota_engine::types::JobTypes;
 use rota_model::ids::NodeId;
+use rota_model::log::Level;
 use rota_model::node::NodeRole;
 use rota_store::{Store, StoreError, settings};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::attic::METRICS_KEPT;
 use super::clock::Clock;
 use super::gate::Gate;
 use super::record::{Event, Life, Notebook, What};
@@ -95,6 +99,8 @@ pub struct Ground {
     pub fronts: Fronts,
     pub rates: Rates,
     pub flaw: Option<Flaw>,
+    /// Whether nodes say and measure what they do.
+    pub is_measured: bool,
 }
 
 pub struct Process {
@@ -104,6 +110,7 @@ pub struct Process {
     pub weather: Arc<Weather>,
     pub stop: CancellationToken,
     pub is_frozen: bool,
+    pub meter: Meter,
     has_ended: Arc<AtomicBool>,
 }
 
@@ -134,6 +141,12 @@ impl Process {
         if let Some(flaw) = ground.flaw {
             surroundings = surroundings.flawed(Flaws::only(flaw));
         }
+        let meter = if ground.is_measured { Meter::keeping(METRICS_KEPT) } else { Meter::default() };
+        if ground.is_measured {
+            surroundings = surroundings.measured_by(meter.clone());
+            let journal = Journal::new(who.id, Level::Info, &surroundings);
+            surroundings = surroundings.heard_by(journal);
+        }
         let actor = Actor { life, notes: notes.clone(), clock: Arc::clone(&clock) };
         let newborn = Newborn {
             who: who.clone(),
@@ -144,6 +157,7 @@ impl Process {
             types: Arc::new(types(&who.types, actor)),
             notes: notes.clone(),
             fronts: ground.fronts.clone(),
+            meter: meter.clone(),
         };
         let (has_ended, stopped) = (Arc::new(AtomicBool::new(false)), stop.clone());
         let ended = Arc::clone(&has_ended);
@@ -151,12 +165,20 @@ impl Process {
             newborn.live(stopped).await;
             ended.store(true, Ordering::Relaxed);
         });
-        Self { life, gate, clock, weather, stop, is_frozen: false, has_ended }
+        Self { life, gate, clock, weather, stop, is_frozen: false, meter, has_ended }
     }
 
     /// Whether it was stopped, and that is done.
     pub fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
+    }
+}
+
+/// Takes down what a process has counted, if it counts.
+pub fn note_counts(notes: &Notebook, life: Life, meter: &Meter) {
+    if let Some(reading) = meter.reading() {
+        let counts = Count::ALL.into_iter().map(|what| (what.name(), reading.count(what))).collect();
+        notes.note(What::World(Event::Counted { life, counts }));
     }
 }
 
@@ -183,12 +205,13 @@ struct Newborn {
     types: Arc<JobTypes>,
     notes: Notebook,
     fronts: Fronts,
+    meter: Meter,
 }
 
 impl Newborn {
     async fn live(self, stop: CancellationToken) {
         let (life, notes, fronts) = (self.life, self.notes.clone(), self.fronts.clone());
-        let gate = self.gate.clone();
+        let (gate, meter) = (self.gate.clone(), self.meter.clone());
         if let Some(node) = self.join(&stop).await {
             notes.note(What::World(Event::Joins { life }));
             fronts.open(Front {
@@ -200,6 +223,7 @@ impl Newborn {
             node.run(stop).await;
         }
         fronts.close(life);
+        note_counts(&notes, life, &meter);
         notes.note(What::World(Event::Ends { life }));
         // The process exits, and whatever it still did goes with it.
         gate.kill();

@@ -1,14 +1,17 @@
 //! What happened in a run, in order: what became of the world, what nodes called and were answered, what took effect in the
 //! store, what handlers did, what people asked for and were told. Checks, coverage and trace are all made of it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rota_model::domain::Domain;
+use rota_model::domain::{Domain, DomainDocument};
 use rota_model::ids::{JobId, NodeId};
 use rota_model::job::Job;
-use rota_model::job_type::TypeLimits;
+use rota_model::job_type::{JobType, TypeLimits};
 use rota_model::limit::Limit;
+use rota_model::log::Log;
+use rota_model::metric::MetricsBucket;
 use rota_model::node::{NodeState, NodeWish};
 use rota_model::unique_key::UniqueKey;
 use rota_store::seam::{Version, Written};
@@ -17,6 +20,9 @@ use tokio::time::Instant;
 
 use crate::faults::Sky;
 use crate::faults::caller::Caller;
+
+/// How often something happened, by its name.
+pub type Counts = BTreeMap<&'static str, u64>;
 
 /// A process: each start of a node is another one.
 pub type Life = u32;
@@ -78,11 +84,10 @@ pub enum Event {
     Ends {
         life: Life,
     },
-    /// Jobs of a type are limited in a domain, from the beginning to the end.
-    Limits {
-        domain: Domain,
-        kind: String,
-        limits: TypeLimits,
+    /// What a process has counted until now.
+    Counted {
+        life: Life,
+        counts: Counts,
     },
     /// From here on nothing goes wrong any more.
     Calms,
@@ -155,6 +160,10 @@ pub enum Document {
     State { before: Option<Arc<NodeState>>, after: Option<Arc<NodeState>> },
     Key { before: Option<Arc<UniqueKey>>, after: Option<Arc<UniqueKey>> },
     Limit { before: Option<Arc<Limit>>, after: Option<Arc<Limit>> },
+    Type { before: Option<Arc<JobType>>, after: Option<Arc<JobType>> },
+    Tenant { after: Option<Arc<DomainDocument>> },
+    Line { before: Option<Arc<Log>>, after: Option<Arc<Log>> },
+    Bucket { before: Option<Arc<MetricsBucket>>, after: Option<Arc<MetricsBucket>> },
     Other { collection: &'static str, id: String },
 }
 
@@ -197,6 +206,8 @@ pub enum Wish {
     Delete(JobId),
     DeleteMatching(Domain),
     Node(NodeId, Option<NodeWish>),
+    /// That a type limits this in a domain, or is not defined there any more.
+    Limit(Domain, String, Option<TypeLimits>),
 }
 
 #[derive(Clone, Debug)]

@@ -5,8 +5,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use rota_model::domain::DomainDocument;
 use rota_model::job::Job;
+use rota_model::job_type::JobType;
 use rota_model::limit::Limit;
+use rota_model::log::Log;
+use rota_model::metric::MetricsBucket;
 use rota_model::node::NodeState;
 use rota_model::unique_key::UniqueKey;
 use rota_store::StoreError;
@@ -27,6 +31,10 @@ struct Shelf {
     states: BTreeMap<String, Arc<NodeState>>,
     keys: BTreeMap<String, Arc<UniqueKey>>,
     limits: BTreeMap<String, Arc<Limit>>,
+    types: BTreeMap<String, Arc<JobType>>,
+    tenants: BTreeMap<String, Arc<DomainDocument>>,
+    lines: BTreeMap<String, Arc<Log>>,
+    buckets: BTreeMap<String, Arc<MetricsBucket>>,
 }
 
 pub struct Recorder {
@@ -88,6 +96,22 @@ impl Recorder {
             "limits" => {
                 let (before, after) = replaced(&mut shelf.limits, key, body);
                 record::Document::Limit { before, after }
+            }
+            "job-types" => {
+                let (before, after) = replaced(&mut shelf.types, key, body);
+                record::Document::Type { before, after }
+            }
+            "domains" => {
+                let (_, after) = replaced(&mut shelf.tenants, key, body);
+                record::Document::Tenant { after }
+            }
+            "logs" => {
+                let (before, after) = replaced(&mut shelf.lines, key, body);
+                record::Document::Line { before, after }
+            }
+            "metrics" => {
+                let (before, after) = replaced(&mut shelf.buckets, key, body);
+                record::Document::Bucket { before, after }
             }
             collection => record::Document::Other { collection, id },
         }

@@ -3,20 +3,23 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rota_model::domain::Domain;
+use rota_model::domain::{Domain, DomainDocument};
 use rota_model::ids::{Incarnation, JobId, NodeId};
 use rota_model::job::{Job, JobStatus};
-use rota_model::job_type::TypeLimits;
 use rota_model::node::NodeState;
 use rota_model::time::UnixMillis;
 use rota_store::seam::{Version, Written};
 
+use super::eras::Eras;
 use super::lives::Lived;
 use super::record::{
-    Answer, Call, Change, Deed, Document, Ending, Entry, Event, Kind, Life, Task, What, Work,
+    Answer, Call, Change, Counts, Deed, Document, Ending, Entry, Event, Kind, Life, Task, What, Work,
 };
 use crate::faults::caller::Caller;
 use crate::surroundings::BEGINNING;
+
+/// An answer that takes longer than this is trouble.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// What was drawn for a run, as far as it decides what may be promised.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,8 +46,12 @@ pub struct Story<'a> {
     pub calls: BTreeMap<Caller, CallStory<'a>>,
     /// What each process read of each node, in the order of the answers.
     pub readings: BTreeMap<(Life, NodeId), Vec<Reading>>,
-    /// What is limited, by domain and type.
-    pub limits: BTreeMap<(Domain, String), TypeLimits>,
+    /// What was limited, and when.
+    pub eras: Eras,
+    /// How long tenants keep what is theirs.
+    pub tenants: BTreeMap<Domain, &'a DomainDocument>,
+    /// What each process had counted, and when.
+    pub counted: BTreeMap<Life, Vec<(Duration, &'a Counts)>>,
     open: BTreeMap<(Life, JobId, u64), usize>,
     written: BTreeMap<u64, (Incarnation, Caller)>,
 }
@@ -149,15 +156,15 @@ impl<'a> Story<'a> {
         story
     }
 
-    fn world(&mut self, at: Duration, event: &Event) {
+    fn world(&mut self, at: Duration, event: &'a Event) {
         match event {
             Event::Starts { life, node, name, types, off_by_ms } => {
                 self.lives.insert(*life, Lived::begin(at, *node, name, types, *off_by_ms));
             }
-            Event::Limits { domain, kind, limits } => {
-                self.limits.insert((domain.clone(), kind.clone()), *limits);
-            }
             Event::Calms => self.calm = at,
+            Event::Counted { life, counts } => {
+                self.counted.entry(*life).or_default().push((at, counts));
+            }
             Event::Closes | Event::Overflows => {}
             Event::Joins { life }
             | Event::Crashes { life }
@@ -226,7 +233,15 @@ impl<'a> Story<'a> {
                 let (before, after) = (before.as_deref(), after.as_deref());
                 self.state(nth, at, caller, change.version, before, after);
             }
-            Document::Key { .. } | Document::Limit { .. } | Document::Other { .. } => {}
+            Document::Type { before, after } => self.eras.note(at, before.as_deref(), after.as_deref()),
+            Document::Tenant { after } => {
+                self.tenants.extend(after.as_deref().map(|tenant| (tenant.name.clone(), tenant)));
+            }
+            Document::Key { .. }
+            | Document::Limit { .. }
+            | Document::Line { .. }
+            | Document::Bucket { .. }
+            | Document::Other { .. } => {}
         }
     }
 
@@ -292,10 +307,9 @@ impl<'a> Story<'a> {
         self.runs.iter().filter(move |run| run.work.job == job && run.work.epoch == epoch)
     }
 
-    /// Whether a job is under a limit.
+    /// Whether a job was under a limit at any time.
     pub fn is_limited(&self, job: &Job) -> bool {
-        let limits = self.limits.get(&(job.domain.clone(), job.input.kind.clone()));
-        limits.is_some_and(|limits| limits.apply_to(job.limit_key.is_some()))
+        self.eras.ever_limit(job)
     }
 
     /// The jobs that are there at the end.
@@ -315,12 +329,32 @@ impl<'a> Story<'a> {
         is_calm && !lived.is_troubled(from, to) && !self.is_kept_waiting(life, from, to)
     }
 
-    /// Whether a call of a process was without an answer for more than a second.
+    /// The first instant at which nothing had troubled a process for this long, after an instant.
+    pub fn untroubled_for(&self, life: Life, from: Duration, span: Duration) -> Option<Duration> {
+        let lived = self.lives.get(&life)?;
+        let mut from = if self.circumstances.is_smooth { from } else { from.max(self.calm) };
+        while !self.is_untroubled(life, from, from + span) {
+            // Nothing ends between two instants at which a trouble ends.
+            from = self.ends_of_trouble(life, lived).filter(|end| *end > from).min()?;
+        }
+        Some(from + span)
+    }
+
+    fn ends_of_trouble<'s>(&'s self, life: Life, lived: &'s Lived) -> impl Iterator<Item = Duration> + 's {
+        const A_BIT: Duration = Duration::from_millis(1);
+        let spans = lived.frozen.iter().chain(&lived.cut_off).map(|span| span.to);
+        let calls = Caller { life, call: 0 }..=Caller { life, call: u64::MAX };
+        let answers = self.calls.range(calls).filter_map(|(_, call)| Some((call.sent, call.answered?.1)));
+        let slow = answers.filter(|(sent, at)| at.saturating_sub(*sent) > SLOW).map(|(_, at)| at);
+        spans.chain(slow).map(|end| end.saturating_add(A_BIT))
+    }
+
+    /// Whether a call of a process was without an answer for long.
     fn is_kept_waiting(&self, life: Life, from: Duration, to: Duration) -> bool {
         let calls = Caller { life, call: 0 }..=Caller { life, call: u64::MAX };
         self.calls.range(calls).any(|(_, call)| {
             let until = call.answered.map_or(self.end, |(_, at, _)| at);
-            call.sent <= to && until >= from && until.saturating_sub(call.sent) > Duration::from_secs(1)
+            call.sent <= to && until >= from && until.saturating_sub(call.sent) > SLOW
         })
     }
 

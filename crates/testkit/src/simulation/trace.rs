@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rota_model::ids::{JobId, NodeId};
 use rota_model::job::{Job, JobStatus};
+use rota_model::job_type::JobType;
 use rota_model::limit::{Holding, Limit};
+use rota_model::metric::MetricsBucket;
 use rota_model::node::NodeState;
 
 use super::record::{
@@ -113,6 +115,10 @@ impl Teller {
                 let what = wish.map_or_else(|| "resume".to_owned(), |wish| format!("{wish:?}"));
                 format!("{what} {name}")
             }
+            Wish::Limit(domain, kind, limits) => {
+                let what = limits.map_or_else(|| "by nothing".to_owned(), |limits| format!("by {limits:?}"));
+                format!("limit {kind} in {domain} {what}")
+            }
         }
     }
 
@@ -148,11 +154,9 @@ impl Teller {
             Event::Jumps { life, by_ms } => (life, format!("has its clock jump by {by_ms} ms")),
             Event::IsToStop { life } => (life, "is to stop".to_owned()),
             Event::Ends { life } => (life, "has stopped".to_owned()),
+            Event::Counted { life, counts } => (life, format!("has counted {counts:?}")),
             Event::Calms => return ("world".to_owned(), "calms down".to_owned()),
             Event::Closes => return ("world".to_owned(), "closes".to_owned()),
-            Event::Limits { domain, kind, limits } => {
-                return ("world".to_owned(), format!("{kind} in {domain} is limited: {limits:?}"));
-            }
             Event::Overflows => return ("world".to_owned(), "has seen enough".to_owned()),
         };
         (self.life(*life), what)
@@ -212,6 +216,19 @@ impl Teller {
                 )
             }
             Document::Limit { before, after } => limit_words(before.as_deref(), after.as_deref()),
+            Document::Type { before, after } => type_words(before.as_deref(), after.as_deref()),
+            Document::Tenant { after } => {
+                let keeps = after.as_ref().map(|after| (after.name.to_string(), after.settings()));
+                format!("{:?} the tenant {keeps:?}", change.kind)
+            }
+            Document::Line { before, after } => {
+                let line = after.as_deref().or(before.as_deref());
+                format!("{:?} a line: {}", change.kind, line.map_or("", |line| line.title.as_str()))
+            }
+            Document::Bucket { before, after } => {
+                let bucket = after.as_deref().or(before.as_deref()).map(MetricsBucket::id);
+                format!("{:?} the bucket {}", change.kind, bucket.unwrap_or_default())
+            }
             Document::Other { collection, id } => format!("{:?} {collection}/{id}", change.kind),
         }
     }
@@ -264,6 +281,14 @@ fn state_change(own: Option<NodeId>, before: Option<&NodeState>, after: Option<&
         "beats".to_owned()
     };
     format!("{verb}: {} …{incarnation}{wanted}", after.status.as_str())
+}
+
+fn type_words(before: Option<&JobType>, after: Option<&JobType>) -> String {
+    let Some(known) = after.or(before) else { return "removes a type".to_owned() };
+    let domain = known.domain.as_ref().map_or("every domain", |domain| domain.as_str());
+    let limits = after.map(JobType::limits).filter(|limits| !limits.is_none());
+    let what = limits.map_or_else(|| "nothing".to_owned(), |limits| format!("{limits:?}"));
+    format!("{} in {domain} is limited by {what}", known.kind)
 }
 
 /// Who has how many slots of a limit; a star for who waits for more.

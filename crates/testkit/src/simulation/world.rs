@@ -11,16 +11,20 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rota_engine::flaws::Flaw;
 use rota_model::ids::NodeId;
-use rota_model::job_type::{JobType, KeyLimits, TypeLimits};
+use rota_store::Store;
 use rota_store::job_types::JobTypes;
 use tokio::time::{Instant, sleep_until};
 
-use super::people::People;
+use super::attic::Attic;
+use super::people::{People, limited};
 use super::plan::{Errand, Plan, Trouble, types_of};
-use super::process::{Fronts, Ground, Identity, Process};
+use super::process::{Fronts, Ground, Identity, Process, note_counts};
 use super::record::{Entry, Event, Life, Notebook, What};
 use super::recorder::Recorder;
-use crate::faults::{Sky, Truth};
+use crate::faults::{Calm, FaultyStore, Sky, Truth};
+
+/// How long it takes until what was counted is stored, at most.
+const BOOKED: Duration = Duration::from_secs(12);
 
 /// A machine: a node lives here, one life after the other.
 struct Place {
@@ -82,8 +86,15 @@ impl World {
             .lag
             .map_or_else(|| Truth::new(Arc::clone(&store)), |lag| Truth::lagging(Arc::clone(&store), lag));
         let fronts = Fronts::default();
-        let ground =
-            Ground { began: Instant::now(), notes, truth, fronts: fronts.clone(), rates: plan.rates, flaw };
+        let ground = Ground {
+            began: Instant::now(),
+            notes,
+            truth,
+            fronts: fronts.clone(),
+            rates: plan.rates,
+            flaw,
+            is_measured: plan.has_attic,
+        };
         let places = places(&plan);
         let nodes = places.iter().map(|place| place.who.id).collect();
         let people = People::new(Arc::clone(&plan), ground.notes.clone(), fronts, nodes);
@@ -138,37 +149,50 @@ impl World {
         (notes.take(), plan)
     }
 
+    /// The store as somebody sees it to whom nothing happens.
+    fn calm_store(&self) -> Arc<dyn Store> {
+        Arc::new(FaultyStore::new(&self.ground.truth, Arc::new(Calm { lag: Duration::ZERO })))
+    }
+
     /// What is limited is said before anybody lives.
     async fn limit(&self) {
         for (domain, kind, limits) in &self.plan.limits {
-            let TypeLimits { whole, per_key } = limits;
-            let job_type = JobType {
-                domain: Some(domain.clone()),
-                kind: kind.clone(),
-                concurrency: whole.concurrency,
-                starts_per_second: whole.starts_per_second,
-                per_key: Some(KeyLimits {
-                    concurrency: per_key.concurrency,
-                    starts_per_second: per_key.starts_per_second,
-                    ..KeyLimits::default()
-                }),
-                ..JobType::default()
-            };
-            let stored = JobTypes::new(Arc::clone(&self.recorder) as _).create(job_type).await;
+            let job_type = limited(domain, kind, *limits);
+            let stored = JobTypes::new(self.calm_store()).create(job_type).await;
             stored.expect("a store in which nothing goes wrong");
-            self.note(Event::Limits { domain: domain.clone(), kind: kind.clone(), limits: *limits });
         }
     }
 
     async fn live(mut self) {
         self.limit().await;
+        if self.plan.has_attic {
+            let attic = Attic { store: self.calm_store(), dice: self.plan.dice("attic", 0) };
+            let people = self.people.clone();
+            self.people.know(attic.fill(|| people.serial()).await);
+        }
         self.live_until(self.plan.chaos).await;
         self.calm_down();
         self.settle().await;
+        self.close_books().await;
         self.note(Event::Closes);
         for process in self.places.iter().filter_map(|place| place.process.as_ref()) {
             self.ground.fronts.close(process.life);
             process.gate.kill();
+        }
+    }
+
+    /// What is counted by now is stored a while later, and what is counted last need not be.
+    async fn close_books(&mut self) {
+        if self.plan.has_attic {
+            self.note_counts();
+            self.live_until(self.ground.notes.now() + BOOKED).await;
+            self.note_counts();
+        }
+    }
+
+    fn note_counts(&self) {
+        for process in self.places.iter().filter_map(|place| place.process.as_ref()) {
+            note_counts(&self.ground.notes, process.life, &process.meter);
         }
     }
 
@@ -261,6 +285,7 @@ impl World {
 
     fn crash(&mut self, place: usize) {
         let Some(process) = self.places.get_mut(place).and_then(|place| place.process.take()) else { return };
+        note_counts(&self.ground.notes, process.life, &process.meter);
         self.note(Event::Crashes { life: process.life });
         self.ground.fronts.close(process.life);
         process.gate.kill();

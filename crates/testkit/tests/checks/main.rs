@@ -16,7 +16,7 @@ use rota_model::node::{NodeStatus, NodeWish};
 use rota_testkit::simulation::checks::CHECKS;
 use rota_testkit::simulation::record::{Accepted, Deed, Ending, Event, Reply, Wish};
 use serde_json::json;
-use tale::{ONE, TWO, Tale, end, node};
+use tale::{HOUR, ONE, TWO, Tale, end, node};
 
 /// A tale in which one thing goes wrong.
 fn found(tell: impl FnOnce(&mut Tale)) -> BTreeSet<&'static str> {
@@ -30,7 +30,7 @@ fn found(tell: impl FnOnce(&mut Tale)) -> BTreeSet<&'static str> {
 type Tell = fn(&mut Tale);
 
 /// For each check, something that it must find.
-const FAULTS: [(&str, Tell); 37] = [
+const FAULTS: [(&str, Tell); 47] = [
     ("acknowledged_jobs_are_there", |tale| {
         let job = tale.submit(1);
         tale.told(Reply::Submitted(vec![Accepted::New(job)]));
@@ -233,6 +233,20 @@ const FAULTS: [(&str, Tell); 37] = [
             tale.handler(life, job, Deed::Begins);
         }
     }),
+    ("no_more_run_at_once_than_may", |tale| {
+        // One that falls holds as soon as all have heard of it.
+        tale.limits(Some(2), None);
+        for (life, serial) in [(ONE, 1), (TWO, 2)] {
+            let job = tale.submit(serial);
+            tale.claim(life, job);
+            tale.handler(life, job, Deed::Begins);
+        }
+        tale.limits_now(Some(1), None);
+        tale.pass(9_000);
+        let third = tale.submit(3);
+        tale.claim(ONE, third);
+        tale.handler(ONE, third, Deed::Begins);
+    }),
     ("no_more_start_than_may", |tale| {
         tale.limits(None, Some(1.0));
         for serial in 0..16 {
@@ -247,6 +261,51 @@ const FAULTS: [(&str, Tell); 37] = [
         let job = tale.submit(1);
         tale.pass(16_000);
         tale.runs(ONE, job);
+    }),
+    ("only_jobs_that_are_over_go", |tale| {
+        let job = tale.ended_ago(1, 2 * HOUR, |_| {});
+        tale.clear(job);
+    }),
+    ("only_jobs_that_are_over_go", |tale| {
+        tale.keeps_for_an_hour();
+        let job = tale.ended_ago(1, HOUR / 2, |_| {});
+        tale.clear(job);
+    }),
+    ("only_jobs_that_are_over_go", |tale| {
+        tale.keeps_for_an_hour();
+        let job =
+            tale.ended_ago(1, 2 * HOUR, |job| (job.status, job.finished_at) = (JobStatus::Queued, None));
+        tale.clear(job);
+    }),
+    ("only_jobs_that_are_over_go", |tale| {
+        tale.keeps_for_an_hour();
+        tale.key("key", JobId::derived(&["job 1"]));
+        let for_ms = Some(3 * 3_600_000);
+        let job = tale.ended_ago(1, 2 * HOUR, |job| job.unique = Some(Unique { for_ms, ..unique() }));
+        tale.clear(job);
+    }),
+    ("only_what_is_old_goes", |tale| {
+        tale.keeps_for_an_hour();
+        tale.clear_line(HOUR / 2);
+    }),
+    ("what_is_over_goes", |tale| {
+        tale.keeps_for_an_hour();
+        tale.ended_ago(1, 2 * HOUR, |_| {});
+        tale.event(Event::Calms);
+        tale.pass(75_000);
+    }),
+    ("parts_of_buckets_stay", |tale| {
+        tale.merges(ONE, &[("a", 1)]);
+        tale.merges(ONE, &[("a", 2)]);
+    }),
+    ("buckets_hold_what_was_counted", |tale| {
+        tale.merges(ONE, &[("a", 1)]);
+        tale.merges(ONE, &[("a", 1), ("b", 1)]);
+        tale.counted(ONE, 1);
+    }),
+    ("buckets_hold_what_was_counted", |tale| {
+        tale.counted(ONE, 2);
+        tale.merges(ONE, &[("a", 1)]);
     }),
     ("who_stops_leaves_nothing", |tale| {
         let job = tale.submit(1);
@@ -337,6 +396,50 @@ fn what_limits_let_through_is_no_fault() {
         let now = tale.wall();
         tale.job(TWO, mine, |job| job.lose(1, 0.0, now, node(TWO)).unwrap());
         tale.runs(TWO, mine);
+    });
+    assert_eq!(none, BTreeSet::new());
+}
+
+/// What is old goes, and what was merged may be merged again.
+#[test]
+fn what_goes_in_its_time_is_no_fault() {
+    let none = found(|tale| {
+        tale.keeps_for_an_hour();
+        let job = tale.ended_ago(1, 2 * HOUR, |_| {});
+        tale.clear(job);
+        tale.clear_line(2 * HOUR);
+        tale.counted(ONE, 1);
+        tale.merges(ONE, &[("a", 1)]);
+        tale.merges(ONE, &[("a", 1)]);
+        tale.merges(ONE, &[("a", 1), ("b", 4)]);
+        tale.counted(ONE, 6);
+        tale.crashes(ONE);
+    });
+    assert_eq!(none, BTreeSet::new());
+}
+
+/// Who runs when a limit comes runs on, and what begins before everybody has heard of it may.
+#[test]
+fn what_runs_when_a_limit_comes_is_no_fault() {
+    let none = found(|tale| {
+        let jobs: Vec<_> = (1..=3).map(|serial| tale.submit(serial)).collect();
+        for job in &jobs {
+            tale.claim(ONE, *job);
+            tale.handler(ONE, *job, Deed::Begins);
+        }
+        tale.limits_now(Some(1), Some(1.0));
+        let late = tale.submit(4);
+        tale.runs(TWO, late);
+        tale.pass(9_000);
+        for job in jobs {
+            tale.handler(ONE, job, Deed::Ends(Ending::Succeeded));
+            tale.job(ONE, job, |job| {
+                job.result.insert("epoch".to_owned(), json!(1));
+                end(job, JobStatus::Successful);
+            });
+        }
+        let after = tale.submit(5);
+        tale.runs(TWO, after);
     });
     assert_eq!(none, BTreeSet::new());
 }

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rota_model::Extra;
-use rota_model::domain::Domain;
+use rota_model::domain::{Domain, DomainDocument, DomainSettings};
 use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
 use rota_model::job::submission::Place;
 use rota_model::job::{Holder, Job, JobStatus, NewJob};
-use rota_model::job_type::{Bounds, TypeLimits};
+use rota_model::job_type::JobType;
+use rota_model::keep::Keep;
+use rota_model::log::{Level, Log};
 use rota_model::metadata::Metadata;
+use rota_model::metric::{MetricsBucket, Sample, SampleKind, Samples};
 use rota_model::node::{NodeRole, NodeState, NodeStatus};
 use rota_model::time::UnixMillis;
 use rota_model::unique_key::UniqueKey;
@@ -28,6 +31,8 @@ use serde_json::{Map, json};
 /// The two lives of every tale.
 pub(crate) const ONE: Life = 0;
 pub(crate) const TWO: Life = 1;
+
+pub(crate) const HOUR: Duration = Duration::from_secs(3_600);
 
 /// The task that deals with the states of nodes.
 const STATES: Task = Task::Own(0);
@@ -48,6 +53,7 @@ pub(crate) struct Tale {
     beating: BTreeSet<Life>,
     jobs: BTreeMap<JobId, Arc<Job>>,
     states: BTreeMap<NodeId, (Version, Arc<NodeState>)>,
+    bucket: Option<Arc<MetricsBucket>>,
 }
 
 impl Tale {
@@ -61,6 +67,7 @@ impl Tale {
             beating: BTreeSet::from([ONE, TWO]),
             jobs: BTreeMap::new(),
             states: BTreeMap::new(),
+            bucket: None,
         };
         for life in [ONE, TWO] {
             let types = vec!["alpha".to_owned()];
@@ -112,9 +119,13 @@ impl Tale {
     }
 
     fn lands(&mut self, life: Life, call: Call, kind: Kind, document: Document) -> Version {
+        let task = if matches!(document, Document::State { .. }) { STATES } else { Task::Own(1) };
+        self.lands_by(life, task, call, kind, document)
+    }
+
+    fn lands_by(&mut self, life: Life, task: Task, call: Call, kind: Kind, document: Document) -> Version {
         self.versions += 1;
         self.calls += 1;
-        let task = if matches!(document, Document::State { .. }) { STATES } else { Task::Own(1) };
         let (caller, version) = (Caller { life, call: self.calls }, Version(self.versions));
         self.note(What::Sent(caller, task, call));
         self.note(What::Landed(Some(caller), Change { kind, version, document }));
@@ -143,11 +154,17 @@ impl Tale {
         self.note(What::Answered(caller, answer));
     }
 
-    /// Jobs of the one type there is are limited.
+    /// Jobs of the one type there is are limited, from the beginning.
     pub(crate) fn limits(&mut self, concurrency: Option<u32>, starts_per_second: Option<f64>) {
-        let whole = Bounds { concurrency, starts_per_second };
-        let limits = TypeLimits { whole, ..TypeLimits::default() };
-        self.event(Event::Limits { domain: Domain::default(), kind: "alpha".to_owned(), limits });
+        self.versions += 1;
+        let (kind, version) = (Kind::Created, Version(self.versions));
+        let change = Change { kind, version, document: limited(concurrency, starts_per_second) };
+        self.entries.insert(0, Entry { at: Duration::ZERO, what: What::Landed(None, change) });
+    }
+
+    /// They are limited from now on.
+    pub(crate) fn limits_now(&mut self, concurrency: Option<u32>, starts_per_second: Option<f64>) {
+        self.writes(ONE, Kind::Changed, limited(concurrency, starts_per_second));
     }
 
     /// A job of a submission, waiting.
@@ -201,9 +218,61 @@ impl Tale {
         self.lands(by, call, Kind::Changed, Document::Job { id, before: Some(before), after: Some(after) });
     }
 
+    /// A person deletes a job.
     pub(crate) fn delete(&mut self, id: JobId) {
-        let before = self.jobs.remove(&id);
-        self.writes(ONE, Kind::Deleted, Document::Job { id, before, after: None });
+        let document = Document::Job { id, before: self.jobs.remove(&id), after: None };
+        self.lands_by(ONE, Task::Request, Call::Write(Vec::new()), Kind::Deleted, document);
+    }
+
+    /// A node deletes a job because it is old.
+    pub(crate) fn clear(&mut self, id: JobId) {
+        let document = Document::Job { id, before: self.jobs.remove(&id), after: None };
+        self.writes(ONE, Kind::Deleted, document);
+    }
+
+    /// The one tenant there is keeps its jobs and lines for an hour.
+    pub(crate) fn keeps_for_an_hour(&mut self) {
+        let keep = Some(Keep::For(HOUR));
+        let settings = DomainSettings { keep_jobs: keep, keep_logs: keep, weight: None };
+        let tenant = DomainDocument::new(Domain::default(), BEGINNING.to_date(), settings);
+        self.writes(ONE, Kind::Created, Document::Tenant { after: Some(Arc::new(tenant)) });
+    }
+
+    /// A job that ended so long ago, before all this.
+    pub(crate) fn ended_ago(&mut self, serial: u64, ago: Duration, change: impl FnOnce(&mut Job)) -> JobId {
+        let at = UnixMillis(BEGINNING.0 - i64::try_from(ago.as_millis()).unwrap());
+        self.submit_as(&format!("job {serial}"), serial, |job| {
+            end(job, JobStatus::Successful);
+            (job.epoch, job.finished_at) = (1, Some(at));
+            (job.metadata.created_at, job.metadata.updated_at) = (at, at);
+            job.result.insert("epoch".to_owned(), json!(1));
+            change(job);
+        })
+    }
+
+    /// A line that was said so long ago goes.
+    pub(crate) fn clear_line(&mut self, ago: Duration) {
+        let at = UnixMillis(BEGINNING.0 - i64::try_from(ago.as_millis()).unwrap());
+        let log = Log { domain: Some(Domain::default()), ..Log::new(Level::Info, "a line", node(ONE), at) };
+        let document = Document::Line { before: Some(Arc::new(log)), after: None };
+        self.writes(ONE, Kind::Deleted, document);
+    }
+
+    /// A node merges what its runs have counted into the bucket there is, in place of what is there.
+    pub(crate) fn merges(&mut self, life: Life, claims: &[(&str, i64)]) {
+        let mut bucket = MetricsBucket::empty(BEGINNING, node(life));
+        for (run, value) in claims {
+            let sample = Sample::of(SampleKind::Total, *value, "claims").of_run(*run);
+            bucket = bucket.merge(node(life), &Samples::from([("claims".to_owned(), sample)]), BEGINNING);
+        }
+        let after = Arc::new(bucket);
+        let before = self.bucket.replace(Arc::clone(&after));
+        self.writes(life, Kind::Changed, Document::Bucket { before, after: Some(after) });
+    }
+
+    /// A process has counted so many claims until now.
+    pub(crate) fn counted(&mut self, life: Life, claims: u64) {
+        self.event(Event::Counted { life, counts: BTreeMap::from([("claims", claims)]) });
     }
 
     pub(crate) fn purge(&mut self, id: JobId) {
@@ -270,6 +339,12 @@ impl Tale {
         let story = Story::of(&self.entries, circumstances);
         checks::violations(&story).into_iter().map(|violation| violation.check).collect()
     }
+}
+
+fn limited(concurrency: Option<u32>, starts_per_second: Option<f64>) -> Document {
+    let (domain, kind) = (Some(Domain::default()), "alpha".to_owned());
+    let job_type = JobType { domain, kind, concurrency, starts_per_second, ..JobType::default() };
+    Document::Type { before: None, after: Some(Arc::new(job_type)) }
 }
 
 fn fresh(life: Life) -> NodeState {

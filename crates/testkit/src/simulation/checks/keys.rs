@@ -53,7 +53,7 @@ impl<'a> Walk<'a> {
                 };
                 Some(twins)
             }
-            Document::State { .. } | Document::Limit { .. } | Document::Other { .. } => None,
+            _ => None,
         }
     }
 

@@ -16,6 +16,8 @@ use crate::surroundings::BEGINNING;
 
 /// How long it is calm at least: longer than any write is late.
 const CALM_MIN: Duration = Duration::from_secs(32);
+/// How long it is calm where something of former times is to go: until everybody has been up for more than a minute.
+const CALM_TO_CLEAR: Duration = Duration::from_secs(115);
 /// How long it may take until nothing is left to do.
 const CALM_MAX: Duration = Duration::from_secs(260);
 /// For so long nothing must be left to do.
@@ -94,6 +96,7 @@ impl World {
     /// Until nothing is left to do, but not for ever.
     pub(super) async fn settle(&mut self) {
         let calm = self.ground.notes.now();
+        let least = if self.plan.has_attic { CALM_TO_CLEAR } else { CALM_MIN };
         let mut quiet_since = None;
         loop {
             let now = self.ground.notes.now();
@@ -103,7 +106,7 @@ impl World {
             let since = *quiet_since.get_or_insert(now);
             if busy {
                 quiet_since = None;
-            } else if now >= calm + CALM_MIN && now >= since + QUIET {
+            } else if now >= calm + least && now >= since + QUIET {
                 return;
             }
             if now >= calm + CALM_MAX {
