@@ -54,7 +54,7 @@ impl Context {
 
 pub(crate) async fn run(cli: Cli, own_types: OwnTypes) -> Result<(), Failure> {
     if let Command::Up(args) = cli.command {
-        return up::run(args, own_types).await;
+        return Box::pin(up::run(args, own_types)).await;
     }
     let context = Context::new(cli.everywhere)?;
     match cli.command {

@@ -1,5 +1,5 @@
 //! What a schedule comes to, over HTTP.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 mod stage;
 
