@@ -8,7 +8,7 @@
 //! - [`claiming`]: when to claim, and what
 //! - [`lanes`], [`turns`]: whose turn it is
 //! - [`rules`], [`limits`], [`balance`]: what is limited, and what that lets through
-//! - [`line`]: those that wait for a slot
+//! - [`mod@line`]: those that wait for a slot
 //! - [`seat`]: a job that is stored as already claimed
 //! - [`run`]: one job, from its claim to its settling
 //! - [`said`]: what a handler says meanwhile

@@ -46,6 +46,7 @@ const EXPECTED: &[(&str, &str, Open)] = &[
     ("GET", "/api/v1/domains/{domain}/job-types/{type}", Open::InDomain(Role::Viewer)),
     ("PUT", "/api/v1/domains/{domain}/job-types/{type}", Open::InDomain(Role::Admin)),
     ("DELETE", "/api/v1/domains/{domain}/job-types/{type}", Open::InDomain(Role::Admin)),
+    ("POST", "/api/v1/domains/{domain}/timers/preview", Open::InDomain(Role::Viewer)),
     ("GET", "/api/v1/domains/{domain}/events", Open::InDomain(Role::Viewer)),
     ("GET", "/api/v1/events", Open::ToInstallation),
     ("GET", "/api/v1/observer", Open::ToInstallation),
