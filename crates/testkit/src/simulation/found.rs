@@ -25,7 +25,7 @@ pub const FOUND: [(Flaw, u64, &str); 38] = [
     (Flaw::RequeuesWithoutKey, 9, "twins_are_kept_away"),
     (Flaw::ServesByName, 1, "due_jobs_do_not_wait"),
     (Flaw::ReservesBlindly, 14, "no_more_start_than_may"),
-    (Flaw::SweepsEarly, 62, "no_more_run_at_once_than_may"),
+    (Flaw::SweepsEarly, 69, "no_more_run_at_once_than_may"),
     (Flaw::SweepsNever, 14, "due_jobs_do_not_wait"),
     (Flaw::FreesTwice, 1, "no_more_run_at_once_than_may"),
     (Flaw::SlotsOutliveLife, 73, "no_more_run_at_once_than_may"),

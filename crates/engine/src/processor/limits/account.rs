@@ -35,8 +35,9 @@ pub(in crate::processor) struct Account {
     held: u32,
     /// How many of them may be used again when what uses them has ended; fewer than all, if others wait.
     cap: u32,
-    /// How many were used and are not to be used again.
+    /// How many were used and are not to be used again; and how many of them were so when a write was last made ready.
     spent: u32,
+    spent_before: u32,
     used: u32,
     starts: u32,
     starts_until: Duration,
@@ -82,6 +83,7 @@ impl Account {
             held: 0,
             cap: u32::MAX,
             spent: 0,
+            spent_before: 0,
             used: 0,
             starts: 0,
             starts_until: Duration::ZERO,
@@ -103,7 +105,7 @@ impl Account {
     pub(super) fn set_bounds(&mut self, bounds: Bounds) {
         let before = std::mem::replace(&mut self.bounds, bounds).concurrency;
         if bounds.concurrency.is_some_and(|most| before.is_none_or(|before| most < before)) {
-            self.spent = self.held.saturating_sub(self.used);
+            (self.spent, self.spent_before) = (self.held.saturating_sub(self.used), 0);
             self.cap = 0;
         }
         self.retry_at = Duration::ZERO;
@@ -249,6 +251,7 @@ impl Account {
         let usable = self.usable().min(slots);
         self.held = self.held.min(slots);
         self.spent = self.held - usable;
+        self.spent_before = self.spent;
         self.looked_at = at;
         self.is_told = false;
         self.is_in_line = limit.holders.iter().any(|holding| holding.incarnation == me && holding.wants);
@@ -289,8 +292,11 @@ impl Account {
     /// It is written. Says whether there is something now that was not there before.
     pub(in crate::processor) fn written(&mut self, part: &Part, version: Version, at: Duration) -> bool {
         // What took long to write counts from when it was asked for: by then others may start, too.
-        let gains = part.slots > self.usable() || part.starts > 0;
-        (self.held, self.spent, self.is_unsure) = (part.slots, 0, false);
+        let usable = self.usable();
+        // What was given up while it was being written is in what was written, and is not to be used all the same.
+        let spent_since = self.spent.saturating_sub(self.spent_before).min(part.slots);
+        (self.held, self.spent, self.spent_before, self.is_unsure) = (part.slots, spent_since, 0, false);
+        let gains = self.usable() > usable || part.starts > 0;
         self.seen = Some((version, at));
         if part.starts > 0 {
             (self.starts, self.starts_until) = (part.starts, self.looked_at + STARTS_HOLD);
@@ -319,5 +325,39 @@ impl Account {
         self.looked_at = at + STORE_PAUSE;
         self.retry_at = self.retry_at.max(self.looked_at);
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rota_model::domain::Domain;
+    use rota_model::limit::LimitName;
+    use rota_model::time::UnixMillis;
+
+    use super::*;
+
+    const AT: Duration = Duration::from_secs(100);
+
+    /// Two run where one may, since the limit came later. One of them ends while its node writes to the limit.
+    #[test]
+    fn what_ends_while_a_write_is_under_way_is_not_begun_anew() {
+        let (me, node) = (Incarnation::derived(&["me"]), NodeId::derived(&["me"]));
+        let other = Incarnation::derived(&["other"]);
+        let name = LimitName { domain: Domain::default(), kind: "t".to_owned(), key: None };
+        let mut limit = Limit::new(name, UnixMillis(0), node);
+        let running = Need { used: 1, more: 0, queues: false };
+        limit.settle(other, node, Some(1), running);
+        let mut account = Account::new(Bounds { concurrency: Some(1), ..Bounds::default() });
+        account.take_up(AT);
+        for nth in 0..2 {
+            account.want(1, AT);
+            let part = account.settle(&mut limit, Some(Version(nth)), (me, node), (AT, 0), true);
+            assert_eq!(part.slots, 1, "what runs is counted");
+            if nth == 1 {
+                account.free(1, AT);
+            }
+            account.written(&part, Version(nth + 1), AT);
+        }
+        assert_eq!(account.available(AT), 0, "another runs, and one may");
     }
 }
