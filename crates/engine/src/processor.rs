@@ -80,6 +80,8 @@ pub struct Processor {
     waiters: Waiters,
     lease: Arc<Lease>,
     capacity: usize,
+    /// How far searches of the store lag behind what was written.
+    find_lag: Duration,
     hands: Mutex<Hands>,
     unsettled: Mutex<Unsettled>,
     own: Mutex<Own>,
@@ -118,6 +120,7 @@ impl Processor {
             names.extend(types.foreign());
         }
         let lanes = Lanes::new(names, registry.is_open());
+        let find_lag = store.promises().find_lag;
         Self {
             jobs: Jobs::new(Arc::clone(&store)),
             domains: Domains::new(Arc::clone(&store)),
@@ -128,6 +131,7 @@ impl Processor {
             waiters,
             lease,
             capacity,
+            find_lag,
             hands: Mutex::new(Hands::new(holder, lanes)),
             unsettled: Mutex::default(),
             own: Mutex::default(),

@@ -16,22 +16,18 @@ use crate::patience::answered;
 use crate::surroundings::Surroundings;
 use crate::watch::{Read, Watch};
 
-/// Every so many reads, nodes are looked for that are not known yet. Lists may lag, and so nobody is judged by one.
-const DISCOVER_EVERY: u32 = 3;
-
 pub(crate) struct Watching {
     own: NodeId,
     sections: u32,
     surroundings: Surroundings,
     known: BTreeSet<NodeId>,
     watch: Watch,
-    reads: u32,
 }
 
 impl Watching {
     pub(crate) fn new(own: NodeId, sections: u32, surroundings: Surroundings) -> Self {
         let watch = Watch::new(surroundings.clone());
-        Self { own, sections, surroundings, known: BTreeSet::from([own]), watch, reads: 0 }
+        Self { own, sections, surroundings, known: BTreeSet::from([own]), watch }
     }
 
     /// Reads every document once, and does what follows from it.
@@ -60,13 +56,14 @@ impl Watching {
         Ok(())
     }
 
+    /// Nodes that are not known yet are looked for each time: who joins and dies at once is found out no later than others.
+    /// Lists may lag, and so nobody is judged by one.
     async fn read(&mut self, life: &Life) -> Result<(Read, Vec<Versioned<NodeState>>), StoreError> {
-        if !life.exclusive && self.reads.is_multiple_of(DISCOVER_EVERY) {
+        if !life.exclusive {
             let all = answered("list the nodes", life.nodes.all()).await?;
             let alive = all.iter().filter(|state| state.document.status != NodeStatus::Terminated);
             self.known.extend(alive.map(|state| state.document.id));
         }
-        self.reads = self.reads.wrapping_add(1);
         let ids: Vec<NodeId> = self.known.iter().copied().collect();
         let sent = self.surroundings.elapsed();
         let states = answered("read the state of the nodes", life.nodes.get_each(&ids)).await?;

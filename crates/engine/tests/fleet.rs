@@ -180,6 +180,27 @@ async fn a_node_that_cannot_reach_the_store_stops_in_time_and_the_other_takes_ov
     two.stop().await;
 }
 
+/// However its short life falls between the looks of the other.
+#[tokio::test(start_paused = true)]
+async fn who_joins_claims_and_dies_at_once_is_found_out_in_time() {
+    for late in (0..3_000).step_by(250) {
+        let pair = Pair::new();
+        let (one, _calm) = pair.up("one").await;
+        sleep(Duration::from_millis(5_000 + late)).await;
+        let (two, cut) = pair.up("two").await;
+        let id = two.submit(act(json!({"steps": 600, "stubborn": true}))).await;
+        assert_eq!(pair.stage.job(id).await.document.owner_node, Some(two.id));
+        cut.cut.store(true, Ordering::Relaxed);
+        two.die();
+        let died = Instant::now();
+        while pair.stage.job(id).await.document.owner_node != Some(one.id) {
+            sleep(Duration::from_millis(50)).await;
+            assert!(died.elapsed() < Duration::from_secs(9), "it joined {late} ms after a look");
+        }
+        one.die();
+    }
+}
+
 /// What was lost together twice waits apart from then on.
 #[tokio::test(start_paused = true)]
 async fn jobs_that_are_lost_together_again_and_again_part() {

@@ -44,6 +44,8 @@ pub(super) struct Limits {
     first: Option<Incarnation>,
     /// What claims were for whose answers were lost, and jobs that we let go of though they may still name us.
     lost: Vec<(Gate, u32)>,
+    /// How many of them were lost by when: those for which a look is waited for that certainly finds what names us.
+    sought: Option<(usize, Duration)>,
 }
 
 /// The limits that a job is under: that of its type, that of its key, or both.
@@ -162,12 +164,18 @@ impl Limits {
         }
     }
 
-    /// What is lost so far. Whoever then looks through all that names us, and gives it back, may free it.
-    pub(super) fn lost(&self) -> usize {
-        self.lost.len()
+    /// How much was lost so long ago that whoever begins now to look through all that names us, by a search that lags so far
+    /// behind, misses none of it. When that was given back, the slots may be freed.
+    pub(super) fn lost(&mut self, at: Duration, lag: Duration) -> usize {
+        if self.lost.is_empty() {
+            return 0;
+        }
+        let (count, since) = *self.sought.get_or_insert((self.lost.len(), at));
+        if at >= since + lag { count } else { 0 }
     }
 
     pub(super) fn free_lost(&mut self, count: usize, at: Duration) {
+        self.sought = None;
         let found: Vec<_> = self.lost.drain(..count.min(self.lost.len())).collect();
         found.into_iter().for_each(|(gate, count)| self.free(&gate, count, at));
     }
@@ -191,6 +199,7 @@ impl Limits {
         self.life += 1;
         self.accounts = Accounts::default();
         self.lost.clear();
+        self.sought = None;
     }
 
     /// Nothing more is wanted: what is held is to be given back.
@@ -252,6 +261,23 @@ mod tests {
             limits.accounts.open(&name(&key), new, |account| account.want(1, AT));
         }
         limits
+    }
+
+    #[test]
+    fn what_is_lost_is_free_when_a_search_that_lags_cannot_have_missed_it() {
+        let (mut limits, lag) = (Limits::default(), Duration::from_secs(2));
+        let gate = Gate { life: 0, names: Arc::new([]) };
+        assert_eq!(limits.lost(AT, lag), 0);
+        limits.lose(gate.clone(), 1);
+        assert_eq!(limits.lost(AT, Duration::ZERO), 1, "where nothing lags, it is sought at once");
+        assert_eq!(limits.lost(AT + lag / 2, lag), 0);
+        limits.lose(gate, 1);
+        assert_eq!(limits.lost(AT + lag, lag), 1, "what was lost since is not among them");
+        limits.free_lost(1, AT + lag);
+        assert_eq!(limits.lost(AT + lag, lag), 0);
+        assert_eq!(limits.lost(AT + lag * 2, lag), 1);
+        limits.begin_life();
+        assert_eq!(limits.lost(AT + lag * 3, lag), 0);
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Processor {
     /// and is ours no more. Says how many were queued again.
     pub(crate) async fn recover(&self, nodes: &Nodes, exclusive: bool) -> Result<usize, StoreError> {
         let ours = self.incarnation();
-        let lost = self.hands().lanes.limits.lost();
+        let lost = self.hands().lanes.limits.lost(self.surroundings.elapsed(), self.find_lag);
         let (mut taken, mut seen) = (0, BTreeSet::new());
         for holder in self.jobs.holders().await? {
             if holder == Some(ours.to_string()) {
