@@ -145,7 +145,7 @@ impl Calendar {
 
     /// The next change of the clocks; or much later, if no local time matches until then. Yearly patterns do not visit
     /// every change on their way.
-    fn next_worth_looking(&self, pattern: &Pattern, stretch: &Stretch) -> Option<i64> {
+    pub(crate) fn next_worth_looking(&self, pattern: &Pattern, stretch: &Stretch) -> Option<i64> {
         if stretch.end == i64::MAX {
             return None;
         }
@@ -253,7 +253,7 @@ fn after(at: Timestamp) -> Option<Timestamp> {
 }
 
 /// The first whole second at an instant or after it.
-fn second_from(at: Timestamp) -> i64 {
+pub(crate) fn second_from(at: Timestamp) -> i64 {
     let whole = at.as_nanosecond().div_euclid(1_000_000_000);
     let begun = at.as_nanosecond().rem_euclid(1_000_000_000) != 0;
     i64::try_from(whole).unwrap_or(i64::MAX) + i64::from(begun)

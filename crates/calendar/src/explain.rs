@@ -1,10 +1,12 @@
 //! A schedule in plain words.
 
+use jiff::{SignedDuration, Timestamp};
 use rota_model::timer::{DstGap, DstOverlap};
 
 use crate::calendar::{Calendar, Rule};
 use crate::days::{Days, OfMonth, OfWeek, members};
-use crate::pattern::{Pattern, bit};
+use crate::pattern::{Pattern, bit, highest, local_clock};
+use crate::preview::time;
 
 /// As many times of day are listed one by one.
 const MAX_LISTED_TIMES: u32 = 6;
@@ -29,11 +31,12 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 impl Calendar {
-    /// When it is due, and what changes of the clocks do to it, in sentences.
-    pub fn explain(&self) -> String {
+    /// When it is due, and what changes of the clocks do to it, in sentences; and whether that is over, as seen from now.
+    pub fn explain(&self, now: Timestamp) -> String {
         let mut sentences = vec![self.explain_rule()];
-        sentences.extend(self.explain_changes());
+        sentences.extend(self.explain_changes(now));
         sentences.extend(self.explain_window());
+        sentences.extend(self.why_never(now));
         sentences.join(" ")
     }
 
@@ -43,31 +46,35 @@ impl Calendar {
             Rule::Pattern(pattern) => format!("{}, {}, in {zone}.", times(pattern), days(pattern)),
             Rule::Every(span) => {
                 let since = self.start.map_or("1970-01-01T00:00:00Z".to_owned(), |start| start.to_string());
-                format!("Every {span:#}, counted from {since}, whatever the clocks show.")
+                format!("Every {}, counted from {since}, whatever the clocks show.", span_in_words(*span))
             }
             Rule::Once(once) => {
                 let local = once.at.to_zoned(self.zone.time_zone().clone());
-                let again =
-                    if once.again.is_some() { ", and again when the clocks show it again" } else { "" };
-                format!("Once, on {} in {zone}{again}.", local.strftime("%Y-%m-%d at %H:%M:%S"))
+                let missing = once.missing.map(|local| time(local_clock(local)));
+                let missing = missing.map(|wanted| format!(", since {wanted} does not exist there that day"));
+                let again = once.again.map(|_| ", and again when the clocks show it again".to_owned());
+                let remark = missing.or(again).unwrap_or_default();
+                format!("Once, on {} in {zone}{remark}.", local.strftime("%Y-%m-%d at %H:%M:%S"))
             }
         }
     }
 
     /// What becomes of local times that do not exist or come twice; nothing where clocks never change.
-    fn explain_changes(&self) -> Option<String> {
+    fn explain_changes(&self, now: Timestamp) -> Option<String> {
         let Rule::Pattern(pattern) = &self.rule else { return None };
         if !self.zone.changes() {
             return None;
         }
-        if pattern.is_rhythm {
+        // An hour more or less is nothing to what is the same in every hour.
+        if pattern.is_rhythm && pattern.hours == ALL_HOURS && self.zone.changes_by_hours(now) {
             return Some("When clocks change it goes on by elapsed time.".to_owned());
         }
         let gap = match self.gap {
-            DstGap::Next => "is due right after the change",
-            DstGap::Skip => "is left out",
+            DstGap::Next if !pattern.is_rhythm => "is due right after the change",
+            DstGap::Next | DstGap::Skip => "is left out",
         };
         let overlap = match self.overlap {
+            _ if pattern.is_rhythm => "is due both times",
             DstOverlap::First => "is due the first time",
             DstOverlap::Second => "is due the second time",
             DstOverlap::Both => "is due both times",
@@ -78,10 +85,32 @@ impl Calendar {
     fn explain_window(&self) -> Option<String> {
         let from = self.start.map(|start| format!("from {start} on"));
         let until = self.stop.map(|stop| format!("before {stop}"));
-        let most = self.max_executions.map(|most| format!("{most} times at most"));
+        let most = self.max_executions.map(|most| match most {
+            1 => "once at most".to_owned(),
+            most => format!("{most} times at most"),
+        });
         let parts: Vec<_> = [from, until, most].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("Only {}.", parts.join(", ")))
     }
+}
+
+/// `7 days`, `1 hour and 30 minutes`; `day` for a single one.
+fn span_in_words(span: SignedDuration) -> String {
+    let seconds = span.as_secs();
+    let units = [
+        (seconds / 86_400, "day"),
+        (seconds / 3_600 % 24, "hour"),
+        (seconds / 60 % 60, "minute"),
+        (seconds % 60, "second"),
+    ];
+    let units: Vec<_> = units.into_iter().filter(|(number, _)| *number > 0).collect();
+    if let [(1, unit)] = units.as_slice() {
+        return (*unit).to_owned();
+    }
+    listed(units.into_iter().map(|(number, unit)| match number {
+        1 => format!("1 {unit}"),
+        number => format!("{number} {unit}s"),
+    }))
 }
 
 fn times(pattern: &Pattern) -> String {
@@ -90,29 +119,55 @@ fn times(pattern: &Pattern) -> String {
     if !pattern.is_rhythm && number <= MAX_LISTED_TIMES {
         return format!("At {}", listed(clock_times(pattern)));
     }
-    let of_hours = match (hours == ALL_HOURS, step_of(hours, 24)) {
-        (true, _) => String::new(),
-        (false, Some(step)) => format!(" of every {} hour from 0 on", ordinal(step)),
-        (false, None) => format!(" of {}", counted("hour", hours)),
+    if seconds == bit(0) {
+        return match step_of(minutes, 60) {
+            Some(step) => format!("Every {}{}", stepped("minute", step), within_hours(pattern)),
+            None => format!("At {} of {}", counted("minute", minutes), of_hours(hours)),
+        };
+    }
+    let in_minutes = match step_of(minutes, 60) {
+        Some(step) => format!("every {}{}", nth("minute", step), within_hours(pattern)),
+        None => format!("{} of {}", counted("minute", minutes), of_hours(hours)),
     };
-    let in_hours = of_hours.replacen(" of ", " in ", 1);
-    if seconds != bit(0) {
-        let minutes = match minutes {
-            ALL_SIXTY => String::new(),
-            some => format!(" of {}", counted("minute", some)),
-        };
-        return match step_of(seconds, 60) {
-            Some(1) => format!("Every second{minutes}{in_hours}"),
-            Some(step) => format!("Every {step} seconds{minutes}{in_hours}"),
-            None => format!("At {}{minutes}{of_hours}", counted("second", seconds)),
-        };
+    match step_of(seconds, 60) {
+        Some(step) if minutes == ALL_SIXTY => {
+            format!("Every {}{}", stepped("second", step), within_hours(pattern))
+        }
+        Some(step) => format!("Every {} of {in_minutes}", stepped("second", step)),
+        None => format!("At {} of {in_minutes}", counted("second", seconds)),
     }
-    match step_of(minutes, 60) {
-        Some(1) => format!("Every minute{in_hours}"),
-        Some(step) if step < 60 => format!("Every {step} minutes{in_hours}"),
-        _ if hours == ALL_HOURS => format!("At {} of every hour", counted("minute", minutes)),
-        _ => format!("At {}{of_hours}", counted("minute", minutes)),
+}
+
+/// The hours of a rhythm that goes on evenly in them: from its first time to its last where they follow one another.
+fn within_hours(pattern: &Pattern) -> String {
+    let hours = pattern.hours;
+    if hours == ALL_HOURS {
+        return String::new();
     }
+    if runs(hours).count() > 1 {
+        return format!(" in {}", of_hours(hours));
+    }
+    let (first, last) = (hours.trailing_zeros(), highest(hours));
+    let (from, to) = (pattern.minutes.trailing_zeros(), highest(pattern.minutes));
+    format!(" from {first:02}:{from:02} to {last:02}:{to:02}")
+}
+
+fn of_hours(hours: u64) -> String {
+    match step_of(hours, 24) {
+        Some(1) => "every hour".to_owned(),
+        Some(step) => format!("every {} from 0 on", nth("hour", step)),
+        None => counted("hour", hours),
+    }
+}
+
+/// `minute`, `15 minutes`.
+fn stepped(unit: &str, step: u32) -> String {
+    if step == 1 { unit.to_owned() } else { format!("{step} {unit}s") }
+}
+
+/// `minute`, `2nd minute`.
+fn nth(unit: &str, step: u32) -> String {
+    if step == 1 { unit.to_owned() } else { format!("{} {unit}", ordinal(step)) }
 }
 
 fn clock_times(pattern: &Pattern) -> Vec<String> {
@@ -130,9 +185,9 @@ fn clock_times(pattern: &Pattern) -> Vec<String> {
     times
 }
 
-/// The step of a set that goes evenly through all of a dial, from 0 on.
+/// The step of a set that goes evenly through all of a dial, from 0 on; a single number is no step.
 fn step_of(set: u64, dial: u32) -> Option<u32> {
-    let number = set.count_ones();
+    let number = Some(set.count_ones()).filter(|number| *number > 1)?;
     let step = dial.checked_div(number).filter(|step| step * number == dial)?;
     (0..number).all(|nth| set & bit(nth * step) != 0).then_some(step)
 }
@@ -195,11 +250,11 @@ fn weekdays(of_week: &OfWeek) -> String {
 /// `minute 5`, `minutes 0, 7 and 14`.
 fn counted(what: &str, set: u64) -> String {
     let plural = if set.count_ones() == 1 { "" } else { "s" };
-    format!("{what}{plural} {}", listed(runs(set).map(|run| in_run(run, |number| number.to_string()))))
+    format!("{what}{plural} {}", listed(in_runs(set, |number| number.to_string())))
 }
 
 fn names(set: u64, first: usize, names: &'static [&str]) -> Vec<String> {
-    runs(set).map(|run| in_run(run, |number| name(number, first, names))).collect()
+    in_runs(set, |number| name(number, first, names))
 }
 
 fn names_one_by_one(set: u64, first: usize, names: &'static [&str]) -> impl Iterator<Item = String> {
@@ -218,12 +273,14 @@ fn runs(set: u64) -> impl Iterator<Item = (u32, u32)> {
     starts.zip(ends)
 }
 
-fn in_run((low, high): (u32, u32), written: impl Fn(u32) -> String) -> String {
-    match high - low {
-        0 => written(low),
-        1 => format!("{}, {}", written(low), written(high)),
-        _ => format!("{} to {}", written(low), written(high)),
-    }
+/// Three and more that follow one another as `a to c`, all others one by one.
+fn in_runs(set: u64, written: impl Fn(u32) -> String) -> Vec<String> {
+    let parts = runs(set).flat_map(|(low, high)| match high - low {
+        0 => [Some(written(low)), None],
+        1 => [Some(written(low)), Some(written(high))],
+        _ => [Some(format!("{} to {}", written(low), written(high))), None],
+    });
+    parts.flatten().collect()
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -12,7 +12,7 @@ mod fault;
 mod field;
 mod moment;
 
-pub use fault::ExpressionError;
+pub use fault::{ExpressionError, shortened};
 pub use field::Field;
 
 use std::str::FromStr;
@@ -48,7 +48,7 @@ impl FromStr for Expression {
     type Err = ExpressionError;
 
     fn from_str(text: &str) -> Result<Self, ExpressionError> {
-        let text = text.trim_matches([' ', '\t']);
+        let text = text.trim();
         if text.starts_with('@') {
             return named(text);
         }
@@ -83,6 +83,7 @@ fn named(text: &str) -> Result<Expression, ExpressionError> {
 
 fn pattern(text: &str) -> Result<Pattern, ExpressionError> {
     let parts: Vec<_> = text.split([' ', '\t']).filter(|part| !part.is_empty()).collect();
+    misplaced(&parts)?;
     let (second, rest) = match parts.as_slice() {
         [second, rest @ ..] if rest.len() == 5 => (*second, rest),
         all => ("0", all),
@@ -100,6 +101,22 @@ fn pattern(text: &str) -> Result<Pattern, ExpressionError> {
         months: field::numbers(Field::Month, month)?.set,
         days: Days { of_month, of_week, either: !is_open(date) && !is_open(weekday) },
     })
+}
+
+/// What other crons know and this one has elsewhere: the zone in front, the year at the end.
+fn misplaced(parts: &[&str]) -> Result<(), ExpressionError> {
+    if let Some(zone) = parts.first().filter(|part| part.starts_with("TZ=") || part.starts_with("CRON_TZ=")) {
+        let detail = "the time zone is no part of the expression; give it as time_zone, or with --zone";
+        return Err(ExpressionError::at(zone, detail));
+    }
+    match parts {
+        [.., year] if parts.len() == 6 && field::is_year(year) => {
+            let detail =
+                "there is no field for the year; give start_time and stop_time, or --start and --stop";
+            Err(ExpressionError::at(year, detail))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A field that begins like this restricts nothing for the rule about days, even if a step follows.

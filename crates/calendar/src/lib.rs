@@ -26,4 +26,5 @@ pub mod zone;
 
 pub use calendar::Calendar;
 pub use expression::{Expression, ExpressionError};
+pub use schedule::only_known_fields;
 pub use zone::{UnknownZone, Zone};

@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
+use rota_model::timer::DstGap;
 use rota_model::timer::preview::Occurrence;
 
-use crate::calendar::{Calendar, Rule, missing};
+use crate::calendar::{Calendar, Rule, missing, second_from};
 use crate::pattern::{Pattern, local_clock};
 use crate::zone::Stretch;
 
@@ -13,54 +14,88 @@ impl Calendar {
     pub fn preview(&self, from: Timestamp, count: u32) -> Vec<Occurrence> {
         let count = self.max_executions.map_or(count, |most| most.min(count));
         let instants = self.instants(from, Timestamp::MAX).take(usize::try_from(count).unwrap_or(usize::MAX));
-        instants.map(|at| self.occurrence(at)).collect()
+        let mut since = second_from(self.start.map_or(from, |start| start.max(from)));
+        let mut occurrences = Vec::new();
+        for at in instants {
+            occurrences.push(self.occurrence(since, at));
+            since = at.as_second() + 1;
+        }
+        occurrences
     }
 
-    fn occurrence(&self, at: Timestamp) -> Occurrence {
+    /// Why a preview from this instant on is empty; nothing if it is not.
+    pub fn why_never(&self, from: Timestamp) -> Option<String> {
+        if self.first_from(from, &mut None).is_some() {
+            return None;
+        }
+        let last = self.previous_before(from).map(|last| format!("; the last time was {last}"));
+        let reason = match (&self.rule, self.stop) {
+            (_, Some(stop)) => format!("; it stops at {stop}"),
+            (Rule::Pattern(_), None) if self.gap == DstGap::Skip => {
+                "; the clocks jump over every later time, and dst_gap is skip".to_owned()
+            }
+            _ => String::new(),
+        };
+        Some(format!("Never due from {from} on{reason}{}.", last.unwrap_or_default()))
+    }
+
+    fn occurrence(&self, since: i64, at: Timestamp) -> Occurrence {
         let local = at.to_zoned(self.zone.time_zone().clone());
         Occurrence {
             at,
             local: local.timestamp().display_with_offset(local.offset()).to_string(),
             zone: self.zone.name().to_owned(),
-            note: self.note(at),
+            note: self.note(since, at),
         }
     }
 
-    /// How a change of the clocks touched an instant of this schedule.
-    fn note(&self, at: Timestamp) -> Option<String> {
+    /// How changes of the clocks touched an instant of this schedule, or left out what was due since the one before.
+    fn note(&self, since: i64, at: Timestamp) -> Option<String> {
         let stretch = self.zone.stretch(at.as_second())?;
-        match &self.rule {
-            Rule::Every(_) => None,
-            Rule::Once(once) => {
-                once.missing.map(|local| moved(local, &stretch)).or_else(|| doubled(at, &stretch))
-            }
+        let notes = match &self.rule {
+            Rule::Every(_) => return None,
+            Rule::Once(once) => [once.missing.map(|local| moved(local, &stretch)), doubled(at, &stretch)],
             Rule::Pattern(pattern) => {
-                doubled(at, &stretch).or_else(|| self.note_about_gap(pattern, at, &stretch))
+                let touched = doubled(at, &stretch).or_else(|| self.moved_here(pattern, at, &stretch));
+                [self.left_out_between(pattern, since, at.as_second()), touched]
             }
-        }
+        };
+        let notes: Vec<_> = notes.into_iter().flatten().collect();
+        (!notes.is_empty()).then(|| notes.join(". "))
     }
 
-    /// Right behind a gap in which something would have been due.
-    fn note_about_gap(&self, pattern: &Pattern, at: Timestamp, stretch: &Stretch) -> Option<String> {
-        let local = missing(pattern, stretch)?;
-        let is_first = at.as_second() == stretch.start
-            || self.previous_before(at).is_none_or(|before| before.as_second() < stretch.start);
-        match self.fires_after_gap(pattern, stretch) {
-            true if at.as_second() == stretch.start => Some(moved(local, stretch)),
-            false if is_first => Some(left_out(local, stretch)),
-            _ => None,
-        }
+    fn moved_here(&self, pattern: &Pattern, at: Timestamp, stretch: &Stretch) -> Option<String> {
+        let stands_for_it = at.as_second() == stretch.start && self.fires_after_gap(pattern, stretch);
+        stands_for_it.then(|| missing(pattern, stretch)).flatten().map(|local| moved(local, stretch))
+    }
+
+    /// What would have been due in a gap that ended from one second on and not after another.
+    fn left_out_between(&self, pattern: &Pattern, since: i64, until: i64) -> Option<String> {
+        let following = |stretch: &Stretch| {
+            let next = self.next_worth_looking(pattern, stretch).filter(|next| *next <= until)?;
+            self.zone.stretch(next)
+        };
+        let stretches = std::iter::successors(self.zone.stretch(since), following);
+        let mut left_out = stretches
+            .filter(|stretch| stretch.start >= since && !self.fires_after_gap(pattern, stretch))
+            .filter_map(|stretch| missing(pattern, &stretch).map(|local| (local, stretch)));
+        let (local, stretch) = left_out.next()?;
+        let more = match left_out.count() {
+            0 => String::new(),
+            1 => ", and on 1 more day".to_owned(),
+            more => format!(", and on {more} more days"),
+        };
+        Some(format!("{}; left out before this{more}", does_not_exist(local, &stretch)))
     }
 }
 
 fn moved(local: i64, stretch: &Stretch) -> String {
-    let clock = local_clock(local);
-    format!("{} does not exist on {}: {}; due right after", time(clock), clock.date(), change(stretch))
+    format!("{}; due right after", does_not_exist(local, stretch))
 }
 
-fn left_out(local: i64, stretch: &Stretch) -> String {
+fn does_not_exist(local: i64, stretch: &Stretch) -> String {
     let clock = local_clock(local);
-    format!("{} does not exist on {}: {}; left out before this", time(clock), clock.date(), change(stretch))
+    format!("{} does not exist on {}: {}", time(clock), clock.date(), change(stretch))
 }
 
 /// A local time that the clocks show twice.
@@ -94,7 +129,7 @@ fn change_between(before: i64, after: i64) -> String {
 }
 
 /// `02:30`, with seconds where there are any.
-fn time(clock: DateTime) -> String {
+pub(crate) fn time(clock: DateTime) -> String {
     let form = if clock.second() == 0 { "%H:%M" } else { "%H:%M:%S" };
     clock.strftime(form).to_string()
 }

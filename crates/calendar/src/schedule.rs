@@ -5,13 +5,30 @@ use std::str::FromStr as _;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::AmbiguousOffset;
-use rota_model::check::{Checker, Invalid};
+use rota_model::check::{Checker, Invalid, date_bounds, escape, is_within_bounds};
 use rota_model::timer::{DstGap, DstOverlap, Schedule};
 
 use crate::calendar::{Calendar, Once, Rule};
 use crate::expression::{Expression, Kind, Moment};
 use crate::pattern::local_seconds;
-use crate::zone::Zone;
+use crate::zone::{ALIKE, Zone};
+
+/// Refuses fields that no schedule has. In what is stored they may come from a newer version and are kept; in a question they
+/// are a slip of the pen, and the answer would be to another question.
+pub fn only_known_fields(schedule: &Schedule) -> Result<(), Invalid> {
+    let mut check = Checker::new();
+    for name in schedule.extra.keys() {
+        let likeness = |known: &str| strsim::jaro_winkler(known, name);
+        let nearest =
+            Schedule::FIELDS.into_iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+        let detail = match nearest.filter(|known| likeness(known) > ALIKE) {
+            Some(known) => format!("is not known; did you mean {known}?"),
+            None => format!("is not known; known are {}", Schedule::FIELDS.join(", ")),
+        };
+        check.refuse(format!("/schedule/{}", escape(name)), detail);
+    }
+    check.finish()
+}
 
 impl Calendar {
     /// The calendar of a timer. Every field at fault is named; what can never fire is refused.
@@ -41,9 +58,7 @@ impl Calendar {
             return Err(Invalid::one("/schedule", "cannot be read"));
         };
         let calendar = Self::with_policies(expression, zone, schedule.dst_gap, schedule.dst_overlap);
-        let skipped = "can never fire: the clocks jump over this local time, and dst_gap is skip";
-        let calendar = calendar.ok_or_else(|| Invalid::one("/schedule/cron", skipped))?;
-        calendar.within(schedule)
+        calendar.map_err(|detail| Invalid::one("/schedule/cron", detail))?.within(schedule)
     }
 
     fn within(mut self, schedule: &Schedule) -> Result<Self, Invalid> {
@@ -64,37 +79,48 @@ impl Calendar {
         })
     }
 
-    /// None for a single local time that does not exist and is to be skipped.
-    fn with_policies(expression: Expression, zone: Zone, gap: DstGap, overlap: DstOverlap) -> Option<Self> {
+    /// Refuses a single time that is out of range, or that does not exist and is to be skipped.
+    fn with_policies(
+        expression: Expression,
+        zone: Zone,
+        gap: DstGap,
+        overlap: DstOverlap,
+    ) -> Result<Self, String> {
         let rule = match expression.0 {
             Kind::Pattern(pattern) => Rule::Pattern(pattern),
             Kind::Every(span) => Rule::Every(span),
-            Kind::At(Moment::Instant(at)) => Rule::Once(Once { at, again: None, missing: None }),
+            Kind::At(Moment::Instant(at)) => Rule::Once(single(within_bounds(at)?)),
             Kind::At(Moment::Local(local)) => Rule::Once(once(local, &zone, gap, overlap)?),
         };
-        Some(Self { rule, zone, gap, overlap, start: None, stop: None, max_executions: None })
+        Ok(Self { rule, zone, gap, overlap, start: None, stop: None, max_executions: None })
     }
 }
 
 /// The instant of a local time, by the same policies as if it were a pattern.
-fn once(local: DateTime, zone: &Zone, gap: DstGap, overlap: DstOverlap) -> Option<Once> {
+fn once(local: DateTime, zone: &Zone, gap: DstGap, overlap: DstOverlap) -> Result<Once, String> {
+    let at = within_bounds(zone.instant(local).ok_or_else(date_bounds)?)?;
     let ambiguous = zone.time_zone().to_ambiguous_timestamp(local);
-    let single = |at| Once { at, again: None, missing: None };
     match ambiguous.offset() {
-        AmbiguousOffset::Unambiguous { .. } => ambiguous.unambiguous().ok().map(single),
-        AmbiguousOffset::Gap { .. } if gap == DstGap::Skip => None,
-        AmbiguousOffset::Gap { .. } => {
-            // Read by the offset before the gap, it lies in the stretch that the change began.
-            let began = zone.stretch(ambiguous.later().ok()?.as_second())?.start;
-            Some(Once { missing: local_seconds(local), ..single(Timestamp::from_second(began).ok()?) })
+        AmbiguousOffset::Unambiguous { .. } => Ok(single(at)),
+        AmbiguousOffset::Gap { .. } if gap == DstGap::Skip => {
+            Err("can never fire: the clocks jump over this local time, and dst_gap is skip".to_owned())
         }
+        AmbiguousOffset::Gap { .. } => Ok(Once { missing: local_seconds(local), ..single(at) }),
         AmbiguousOffset::Fold { .. } => {
-            let (earlier, later) = (ambiguous.earlier().ok()?, ambiguous.later().ok()?);
-            Some(match overlap {
-                DstOverlap::First => single(earlier),
+            let later = ambiguous.later().map_err(|_| date_bounds())?;
+            Ok(match overlap {
+                DstOverlap::First => single(at),
                 DstOverlap::Second => single(later),
-                DstOverlap::Both => Once { again: Some(later), ..single(earlier) },
+                DstOverlap::Both => Once { again: Some(later), ..single(at) },
             })
         }
     }
+}
+
+fn single(at: Timestamp) -> Once {
+    Once { at, again: None, missing: None }
+}
+
+fn within_bounds(at: Timestamp) -> Result<Timestamp, String> {
+    if is_within_bounds(at) { Ok(at) } else { Err(date_bounds()) }
 }

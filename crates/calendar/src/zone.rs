@@ -5,7 +5,8 @@
 //! side, so everything about daylight saving is decided at the two ends of a stretch.
 
 use jiff::Timestamp;
-use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use rota_model::check::MAX_ZONE_CHARS;
 
 /// The release of the IANA time zone database that is built in, such as `2026a`.
@@ -26,7 +27,9 @@ pub struct UnknownZone {
 }
 
 /// How alike a name must be to be proposed.
-const ALIKE: f64 = 0.8;
+pub(crate) const ALIKE: f64 = 0.8;
+/// As many changes of the clocks as show their habit: some years have four.
+const CHANGES_AHEAD: usize = 4;
 
 impl Zone {
     pub fn named(name: &str) -> Result<Self, UnknownZone> {
@@ -51,6 +54,29 @@ impl Zone {
     /// Whether its clocks ever change.
     pub(crate) fn changes(&self) -> bool {
         self.0.following(Timestamp::UNIX_EPOCH).next().is_some()
+    }
+
+    /// Whether its clocks move by whole hours, as far as the next changes go.
+    pub(crate) fn changes_by_hours(&self, now: Timestamp) -> bool {
+        let ahead = self.0.following(now).take(CHANGES_AHEAD).map(|change| change.offset());
+        let offsets: Vec<_> = std::iter::once(self.0.to_offset(now)).chain(ahead).collect();
+        offsets.windows(2).all(|pair| match pair {
+            [before, after] => (after.seconds() - before.seconds()) % 3_600 == 0,
+            _ => true,
+        })
+    }
+
+    /// The instant at which the clocks show a local time: the first of two, and the first after it where they jump over
+    /// it. None beyond the years that can be written.
+    pub fn instant(&self, local: DateTime) -> Option<Timestamp> {
+        let ambiguous = self.0.to_ambiguous_timestamp(local);
+        match ambiguous.offset() {
+            AmbiguousOffset::Unambiguous { .. } | AmbiguousOffset::Fold { .. } => ambiguous.earlier().ok(),
+            // Read by the offset before the gap, it lies in the stretch that the change began.
+            AmbiguousOffset::Gap { .. } => {
+                Timestamp::from_second(self.stretch(ambiguous.later().ok()?.as_second())?.start).ok()
+            }
+        }
     }
 
     /// The stretch that an instant lies in; none for one that cannot be written.

@@ -30,10 +30,13 @@ fn a_refusal_names_the_field_the_part_and_what_is_allowed() {
         ("60 * * * * *", r#"second field, "60": must be from 0 to 59; 60 is not"#),
         (
             "*/90 * * * *",
-            r#"minute field, "*/90": a step must be from 1 to 59; for every 90m write @every 90m"#,
+            r#"minute field, "*/90": a step must be from 1 to 59; for every 90m of elapsed time write @every 90m"#,
         ),
         ("*/0 * * * *", r#"minute field, "*/0": a step must be from 1 to 59"#),
-        ("30-10 * * * *", r#"minute field, "30-10": must not go backwards: write two ranges, or 10-30"#),
+        (
+            "30-10 * * * *",
+            r#"minute field, "30-10": must not go backwards; to go on past the end write 30-59,0-10"#,
+        ),
         (
             "x * * * *",
             r#"minute field, "x": cannot be read; allowed are 0 to 59, *, ranges (1-5), steps (*/15) and lists (1,2) of these"#,
@@ -50,6 +53,121 @@ fn a_refusal_names_the_field_the_part_and_what_is_allowed() {
         ("@daily now", r#""now": nothing may follow @daily"#),
     ] {
         assert_eq!(refusal(text), sentence, "{text}");
+    }
+}
+
+#[test]
+fn a_refusal_says_what_to_write_instead() {
+    for (text, sentence) in [
+        (
+            "0 */24 * * *",
+            r#"hour field, "*/24": a step must be from 1 to 23; for every day write one hour, such as 0 0 * * *"#,
+        ),
+        (
+            "*/99999999999999999999 * * * *",
+            r#"minute field, "*/99999999999999999999": a step must be from 1 to 59"#,
+        ),
+        (
+            "99999999999999999999999 * * * *",
+            r#"minute field, "99999999999999999999999": must be from 0 to 59; 99999999999999999999999 is not"#,
+        ),
+        (
+            "0 0 ?,1 * *",
+            r#"day-of-month field, "?,1": ? must stand alone in its field: it is no part of a list or step"#,
+        ),
+        (
+            "0 0 * * 1,?",
+            r#"day-of-week field, "1,?": ? must stand alone in its field: it is no part of a list or step"#,
+        ),
+        (
+            "30 9 25 12 * 2026",
+            r#""2026": there is no field for the year; give start_time and stop_time, or --start and --stop"#,
+        ),
+        (
+            "0 9 * * * 2026-2028",
+            r#""2026-2028": there is no field for the year; give start_time and stop_time, or --start and --stop"#,
+        ),
+        (
+            "CRON_TZ=Europe/Berlin 0 9 * * *",
+            r#""CRON_TZ=Europe/Berlin": the time zone is no part of the expression; give it as time_zone, or with --zone"#,
+        ),
+        (
+            "@at 2030-01-31T08:00[Asia/Tokyo]",
+            r#""2030-01-31T08:00[Asia/Tokyo]": a time zone in brackets is no part of the expression; give it as time_zone, or with --zone"#,
+        ),
+        (
+            "TZ=UTC @daily",
+            r#""TZ=UTC": the time zone is no part of the expression; give it as time_zone, or with --zone"#,
+        ),
+        (
+            "0 0 12 * * ? 2026",
+            "must have 5 fields (minute, hour, day of month, month, day of week), or 6 with the second before them; it has 7; \
+             there is no field for the year",
+        ),
+    ] {
+        assert_eq!(refusal(text), sentence, "{text}");
+    }
+}
+
+#[test]
+fn a_character_that_no_field_has_is_told_with_the_field() {
+    for (cron, words) in [
+        (
+            "0 9 * * MON–FRI",
+            "day-of-week field, \"MON–FRI\": cannot be read; allowed are 0 to 7 or SUN to SAT",
+        ),
+        ("1|2 * * * *", "minute field, \"1|2\": cannot be read; allowed are 0 to 59"),
+        ("é * * * *", "minute field, \"é\": cannot be read; allowed are 0 to 59"),
+        ("0 9\u{a0}* * * *", "hour field, \"9\\u{a0}*\": cannot be read; allowed are 0 to 23"),
+        ("0 9 * * `", "day-of-week field, \"`\": cannot be read; allowed are"),
+        ("0\u{0} * * * *", "must not contain control characters"),
+    ] {
+        let Invalid(errors) = Calendar::of(&Schedule::new(cron)).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors.iter().all(|error| error.detail.starts_with(words)), "{errors:?}");
+    }
+}
+
+#[test]
+fn white_space_around_an_expression_and_tabs_in_it_are_fine() {
+    for cron in ["0\t9\t*\t*\t1-5", "  0 9 * * 1-5  ", "\t0  9 \t * * 1-5\n", "@every\t90s", " @daily\r\n"] {
+        assert!(Calendar::of(&Schedule::new(cron)).is_ok(), "{cron:?}");
+    }
+}
+
+/// The advice is an expression that is read, and means the days and hours that were meant.
+#[test]
+fn a_range_that_goes_backwards_is_advised_to_go_on_past_the_end() {
+    for (cron, advice) in [
+        ("0 0 * * FRI-MON", "FRI-SUN,MON"),
+        ("0 0 * * 5-2", "5-7,1-2"),
+        ("0 0 * * 7-2", "7,1-2"),
+        ("0 22-2 * * *", "22-23,0-2"),
+        ("0 23-0 * * *", "23,0"),
+        ("0 22-4/2 * * *", "22,0,2,4"),
+        ("0 0 25-5 * *", "25-31,1-5"),
+        ("0 0 1 NOV-FEB *", "NOV-DEC,JAN-FEB"),
+    ] {
+        let told = refusal(cron);
+        assert!(
+            told.ends_with(&format!("must not go backwards; to go on past the end write {advice}")),
+            "{told}"
+        );
+        let written = cron.split(' ').find(|part| part.contains('-')).unwrap();
+        assert!(cron.replace(written, advice).parse::<Expression>().is_ok(), "{advice}");
+    }
+}
+
+#[test]
+fn a_moment_out_of_range_says_so() {
+    for cron in ["@at 9999-12-31T23:59", "@at 3000-01-01T00:00:00Z", "@at 1950-01-01T00:00"] {
+        for gap in [DstGap::Next, DstGap::Skip] {
+            let mut schedule = Schedule::new(cron);
+            schedule.dst_gap = gap;
+            let Invalid(errors) = Calendar::of(&schedule).unwrap_err();
+            let told: Vec<_> = errors.iter().map(|error| error.detail.as_str()).collect();
+            assert_eq!(told, ["must be from 1970-01-01T00:00:00Z to 2999-12-31T23:59:59.999Z"], "{cron}");
+        }
     }
 }
 
@@ -217,7 +335,7 @@ fn try_out(text: &str, zone: &str) {
     assert!(
         next.is_none_or(|next| next > at && calendar.previous_before(next).is_none_or(|before| before <= at))
     );
-    assert!(!calendar.explain().is_empty());
+    assert!(!calendar.explain(at).is_empty());
     calendar.preview(at, 3);
     calendar.count(at, "2100-01-01T00:00:00Z".parse().unwrap());
 }

@@ -1,6 +1,7 @@
 //! What a person is shown before anything is saved: the next instants with their notes, and the schedule in plain words.
 #![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
+use jiff::Timestamp;
 use rota_calendar::Calendar;
 use rota_model::timer::{DstGap, DstOverlap, Schedule};
 
@@ -8,6 +9,10 @@ fn in_zone(cron: &str, zone: &str) -> Schedule {
     let mut schedule = Schedule::new(cron);
     schedule.time_zone = zone.to_owned();
     schedule
+}
+
+fn now() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
 /// `local time` or `local time: note`.
@@ -131,7 +136,7 @@ fn schedules_are_told_in_plain_words() {
             "UTC",
             "At minutes 5 and 35 of every 2nd hour from 0 on, every day, in UTC.".to_owned(),
         ),
-        ("*/20 9-17 * * *", "UTC", "Every 20 minutes in hours 9 to 17, every day, in UTC.".to_owned()),
+        ("*/20 9-17 * * *", "UTC", "Every 20 minutes from 09:00 to 17:40, every day, in UTC.".to_owned()),
         ("0 0,12 1,15 * *", "UTC", "At 00:00 and 12:00, on days 1 and 15 of the month, in UTC.".to_owned()),
         ("15 30 9 * * *", "UTC", "At 09:30:15, every day, in UTC.".to_owned()),
         (
@@ -159,7 +164,8 @@ fn schedules_are_told_in_plain_words() {
         (
             "@every 90s",
             "UTC",
-            "Every 1m 30s, counted from 1970-01-01T00:00:00Z, whatever the clocks show.".to_owned(),
+            "Every 1 minute and 30 seconds, counted from 1970-01-01T00:00:00Z, whatever the clocks show."
+                .to_owned(),
         ),
         (
             "@at 2030-01-31T08:00",
@@ -167,8 +173,61 @@ fn schedules_are_told_in_plain_words() {
             "Once, on 2030-01-31 at 08:00:00 in Europe/Berlin.".to_owned(),
         ),
     ] {
-        assert_eq!(Calendar::of(&in_zone(cron, zone)).unwrap().explain(), words, "{cron}");
+        assert_eq!(Calendar::of(&in_zone(cron, zone)).unwrap().explain(now()), words, "{cron}");
     }
+}
+
+#[test]
+fn every_part_of_a_time_is_told() {
+    for (cron, words) in [
+        ("* 0 * * *", "Every minute from 00:00 to 00:59, every day"),
+        ("*/10 2 * * *", "Every 10 minutes from 02:00 to 02:50, every day"),
+        ("*/30 9,17 * * *", "Every 30 minutes in hours 9 and 17, every day"),
+        ("*/30 */6 * * *", "Every 30 minutes in every 6th hour from 0 on, every day"),
+        ("0 0/23 * * *", "At minute 0 of hours 0 and 23, every day"),
+        ("30 * * * * *", "At second 30 of every minute, every day"),
+        ("30 0 * * * *", "At second 30 of minute 0 of every hour, every day"),
+        ("30 */5 * * * *", "At second 30 of every 5th minute, every day"),
+        ("30 * 9 * * *", "At second 30 of every minute from 09:00 to 09:59, every day"),
+        ("*/20 * 9-17 * * *", "Every 20 seconds from 09:00 to 17:59, every day"),
+        ("* 5 * * * *", "Every second of minute 5 of every hour, every day"),
+        ("0 0 * * 1,2", "At 00:00, on Monday and Tuesday"),
+        ("0 0 * * 1,2,5", "At 00:00, on Monday, Tuesday and Friday"),
+        ("0 0 1,2 * *", "At 00:00, on days 1 and 2 of the month"),
+        ("0 0 * * MON-WED,SAT", "At 00:00, on Monday to Wednesday and Saturday"),
+    ] {
+        let calendar = Calendar::of(&Schedule::new(cron)).unwrap();
+        assert_eq!(calendar.explain(now()), format!("{words}, in UTC."), "{cron}");
+    }
+    for (cron, words) in [
+        ("@every 7d", "Every 7 days, counted"),
+        ("@every 24h", "Every day, counted"),
+        ("@every 1h1m1s", "Every 1 hour, 1 minute and 1 second, counted"),
+    ] {
+        let told = Calendar::of(&Schedule::new(cron)).unwrap().explain(now());
+        assert!(told.starts_with(words), "{told}");
+    }
+}
+
+#[test]
+fn a_rhythm_says_what_changes_of_the_clocks_do_to_it() {
+    let goes_on = "When clocks change it goes on by elapsed time.";
+    let follows = "A time that the clocks jump over is left out; one that they show twice is due both times.";
+    for (cron, zone, words) in [
+        ("*/10 * * * *", "Europe/Berlin", goes_on),
+        ("@hourly", "Europe/Berlin", goes_on),
+        ("*/10 2 * * *", "Europe/Berlin", follows),
+        ("0 */2 * * *", "Europe/Berlin", follows),
+        ("@hourly", "Australia/Lord_Howe", follows),
+    ] {
+        let told = Calendar::of(&in_zone(cron, zone)).unwrap().explain(now());
+        assert!(told.ends_with(words), "{cron} {told}");
+    }
+    let once = Calendar::of(&in_zone("@at 2026-03-29T02:30", "Europe/Berlin")).unwrap().explain(now());
+    assert_eq!(
+        once,
+        "Once, on 2026-03-29 at 03:00:00 in Europe/Berlin, since 02:30 does not exist there that day."
+    );
 }
 
 #[test]
@@ -176,6 +235,71 @@ fn the_window_is_told_too() {
     let mut schedule = Schedule::new("@daily");
     schedule.start_time = Some("2026-01-01T00:00:00Z".parse().unwrap());
     schedule.max_executions = Some(3);
-    let words = Calendar::of(&schedule).unwrap().explain();
+    let words = Calendar::of(&schedule).unwrap().explain(now());
     assert!(words.ends_with("Only from 2026-01-01T00:00:00Z on, 3 times at most."), "{words}");
+    schedule.max_executions = Some(1);
+    let words = Calendar::of(&schedule).unwrap().explain(now());
+    assert!(words.ends_with("on, once at most."), "{words}");
+}
+
+#[test]
+fn a_start_brings_no_note_about_changes_before_it() {
+    let mut hourly = in_zone("@hourly", "Asia/Kathmandu");
+    hourly.start_time = Some("2025-12-31T18:15:00Z".parse().unwrap());
+    assert_eq!(shown(&hourly, "2025-12-31T18:15:00Z", 1), ["2026-01-01T00:00:00+05:45"]);
+    let mut quarters = in_zone("*/15 * * * *", "Europe/Berlin");
+    quarters.start_time = Some("2026-05-31T22:00:00Z".parse().unwrap());
+    assert_eq!(shown(&quarters, "2026-01-01T00:00:00Z", 1), ["2026-06-01T00:00:00+02:00"]);
+    let mut yearly = in_zone("30 2 29 3 *", "Europe/Berlin");
+    yearly.dst_gap = DstGap::Skip;
+    yearly.start_time = Some("2026-04-01T00:00:00Z".parse().unwrap());
+    assert_eq!(shown(&yearly, "2026-03-01T00:00:00Z", 1), ["2027-03-29T02:30:00+02:00"]);
+}
+
+#[test]
+fn what_is_left_out_is_marked_however_late_the_next_instant_is() {
+    let mut yearly = in_zone("30 2 29 3 *", "Europe/Berlin");
+    yearly.dst_gap = DstGap::Skip;
+    let note = "02:30 does not exist on 2026-03-29: clocks go from 02:00 to 03:00; left out before this";
+    assert_eq!(
+        shown(&yearly, "2026-03-01T00:00:00Z", 2),
+        [format!("2027-03-29T02:30:00+02:00: {note}"), "2028-03-29T02:30:00+02:00".to_owned()]
+    );
+    assert_eq!(shown(&yearly, "2026-04-01T00:00:00Z", 1), ["2027-03-29T02:30:00+02:00"]);
+    // Last Sundays that are a 29th: in February of 2032 and 2060, and in March of four years between.
+    let mut rare = in_zone("30 2 */28 2,3 0L", "Europe/Berlin");
+    rare.dst_gap = DstGap::Skip;
+    assert_eq!(
+        shown(&rare, "2033-01-01T00:00:00Z", 1),
+        [
+            "2060-02-29T02:30:00+01:00: 02:30 does not exist on 2037-03-29: clocks go from 02:00 to 03:00; left out before this, and on \
+          3 more days"
+        ]
+    );
+}
+
+#[test]
+fn several_that_are_left_out_and_one_that_comes_twice_are_one_note() {
+    let mut schedule = in_zone("30 2 * 3,10 0L", "Europe/Berlin");
+    schedule.dst_gap = DstGap::Skip;
+    assert_eq!(
+        shown(&schedule, "2026-01-01T00:00:00Z", 1),
+        [
+            "2026-10-25T02:30:00+02:00: 02:30 does not exist on 2026-03-29: clocks go from 02:00 to 03:00; left out before this. \
+          02:30 comes twice on 2026-10-25: clocks go back from 03:00 to 02:00; this is the first"
+        ]
+    );
+}
+
+#[test]
+fn what_is_never_due_again_says_so() {
+    let mut schedule = in_zone("30 2 * 3 0L", "Europe/Berlin");
+    schedule.dst_gap = DstGap::Skip;
+    let calendar = Calendar::of(&schedule).unwrap();
+    let now = now();
+    let words = "Never due from 2026-01-01T00:00:00Z on; the clocks jump over every later time, and dst_gap is skip; \
+                 the last time was 1980-03-30T01:30:00Z.";
+    assert_eq!(calendar.why_never(now).as_deref(), Some(words));
+    assert!(calendar.explain(now).ends_with(words), "{}", calendar.explain(now));
+    assert_eq!(calendar.why_never("1980-03-30T01:30:00Z".parse().unwrap()), None);
 }

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -161,6 +162,13 @@ impl Checker {
         }
     }
 
+    /// A date in the same bounds.
+    pub fn date(&mut self, pointer: &str, at: Timestamp) {
+        if !is_within_bounds(at) {
+            self.refuse(pointer, date_bounds());
+        }
+    }
+
     /// A JSON value that every store can hold: nesting, no NUL in strings or names.
     pub fn json(&mut self, pointer: &str, value: &Value) {
         self.json_below(pointer, value, 0);
@@ -195,6 +203,16 @@ impl Checker {
     pub fn finish(self) -> Result<(), Invalid> {
         if self.errors.is_empty() { Ok(()) } else { Err(Invalid(self.errors)) }
     }
+}
+
+/// Whether a date lies between 1970 and the end of 2999.
+pub fn is_within_bounds(at: Timestamp) -> bool {
+    (Timestamp::UNIX_EPOCH..=UnixMillis::MAX.to_date()).contains(&at)
+}
+
+/// Between which dates everything lies, for people.
+pub fn date_bounds() -> String {
+    format!("must be from {} to {}", Timestamp::UNIX_EPOCH, UnixMillis::MAX)
 }
 
 /// A name as a part of a JSON pointer.

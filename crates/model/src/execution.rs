@@ -209,7 +209,7 @@ impl Execution {
         let mut check = Checker::new();
         check.line("/cause", self.cause.as_str(), 0..=MAX_REQUEST_CHARS);
         check.optional_line("/reason", self.reason.as_deref(), 1..=MAX_REASON_CHARS);
-        check.instant("/due", self.due.into());
+        check.date("/due", self.due);
         if self.until.is_some_and(|until| until < self.due) {
             check.refuse("/until", "must not lie before due");
         }

@@ -1,6 +1,8 @@
 //! What can be said on the command line: `rota <noun> <verb>`. The verbs of a noun stand beside what they do, in
 //! [`crate::commands`].
 
+use std::ffi::OsString;
+
 use clap::{Args, Parser, Subcommand};
 use rota_model::domain::Domain;
 
@@ -29,6 +31,30 @@ pub(crate) struct Cli {
     pub(crate) everywhere: Everywhere,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// The command line, or an end with what is wrong with it.
+    pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Self {
+        Self::parse_from(with_expressions_as_values(arguments))
+    }
+}
+
+/// Whoever writes an expression such as '-5 * * * *' is to hear about its field, not about a flag -5: a space in front of it
+/// says that it is a value. What has two hyphens stays a flag, with what clap knows about slips of the pen in those.
+fn with_expressions_as_values(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let mut is_timer = false;
+    arguments.map(move |argument| {
+        is_timer |= argument == "timer";
+        match argument.to_str() {
+            Some(text) if is_timer && is_like_an_expression(text) => format!(" {text}").into(),
+            _ => argument,
+        }
+    })
+}
+
+fn is_like_an_expression(text: &str) -> bool {
+    text.starts_with('-') && !text.starts_with("--") && text.contains([' ', '\t'])
 }
 
 /// What every command takes.

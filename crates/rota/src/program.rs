@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser as _;
 use rota_engine::handler::Handler;
 use rota_engine::types::JobTypes;
 use rota_model::check::Invalid;
@@ -41,7 +40,7 @@ impl Program {
         let done = Runtime::new()
             .map_err(|error| Failure::new(Exit::Unreachable, error.to_string()))
             .and_then(|runtime| {
-                let done = runtime.block_on(commands::run(Cli::parse(), self.types));
+                let done = runtime.block_on(commands::run(Cli::read(std::env::args_os()), self.types));
                 runtime.shutdown_timeout(LEFTOVERS);
                 done
             });

@@ -78,6 +78,18 @@ fn what_is_refused_says_where_and_ends_with_2() {
         (&["@daily", "--zone", "Europe/Berln"], "--zone: \"Europe/Berln\" is no time zone"),
         (&["@daily", "--stop", "2026-01-01", "--start", "2026-01-02"], "--stop: must lie after start_time"),
         (&["@daily", "--start", "soon"], "--start: write a date"),
+        (
+            &["@daily", "--start", "2026"],
+            "--start: 2026 is too small a number for Unix milliseconds; write a date",
+        ),
+        (&["@daily", "--stop", "1969-01-01"], "--stop: must be from 1970-01-01T00:00:00Z to 2999-12-31"),
+        (&["-5 * * * *"], "'-5 * * * *': minute field, \"-5\": cannot be read; allowed are 0 to 59"),
+        (&["--zon", "UTC", "@daily"], "unexpected argument '--zon' found"),
+        (
+            &["0 9 * * * 2026"],
+            "there is no field for the year; give start_time and stop_time, or --start and --stop",
+        ),
+        (&["TZ=UTC 0 9 * * *"], "give it as time_zone, or with --zone"),
     ] {
         for verb in ["preview", "explain"] {
             let output = home.run(&[&["timer", verb], arguments].concat());
@@ -85,6 +97,38 @@ fn what_is_refused_says_where_and_ends_with_2() {
             assert!(complaint(&output).contains(words), "{}", complaint(&output));
         }
     }
+}
+
+#[test]
+fn a_refusal_repeats_the_beginning_of_what_is_long() {
+    let long = "9,".repeat(2_000);
+    let output = home().run(&["timer", "preview", &long]);
+    assert_eq!(code(&output), 2);
+    let complaint = complaint(&output);
+    assert!(complaint.contains("9,9,…': must have 1 to 200 characters; it has 4000"), "{complaint}");
+    assert!(complaint.chars().count() < 200, "{complaint}");
+}
+
+#[test]
+fn what_is_never_due_again_says_so() {
+    let arguments = ["30 2 * 3 0L", "--zone", "Europe/Berlin", "--dst-gap", "skip"];
+    let output = home().run(&[&["timer", "preview"], &arguments[..], &["--from", "2026-01-01"]].concat());
+    assert_eq!((code(&output), json(&output)), (0, serde_json::json!([])));
+    assert!(complaint(&output).contains("Never due from 2025-12-31T23:00:00Z on; the clocks jump over"));
+    let words = said(&home(), &[&["timer", "explain"], &arguments[..], &["--output", "table"]].concat());
+    assert!(words.contains("Never due from 20"), "{words}");
+}
+
+#[test]
+fn an_instant_follows_the_zone_it_is_written_with_and_the_rule_about_gaps() {
+    let first = |from: &str| {
+        let arguments =
+            ["timer", "preview", "30 2 * * *", "--zone", "Europe/Berlin", "--count", "1", "--from", from];
+        json(&home().run(&arguments))[0]["at"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(first("2026-03-29T02:30"), "2026-03-29T01:00:00Z");
+    assert_eq!(first("2026-06-01T20:00[America/New_York]"), "2026-06-02T00:30:00Z");
+    assert_eq!(first("2026-06-01T20:31[America/New_York]"), "2026-06-03T00:30:00Z");
 }
 
 #[test]

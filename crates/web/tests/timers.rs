@@ -70,7 +70,31 @@ async fn what_is_refused_is_named_with_its_field() {
             "hour field, \"25\": must be from 0 to 23",
         ),
         (json!({"schedule": {"cron": "0 0 30 2 *"}}), "/schedule/cron", "can never fire"),
-        (json!({"schedule": {"cron": "`rm`"}}), "/schedule/cron", "must contain only"),
+        (
+            json!({"schedule": {"cron": "0 9 * * MON–FRI"}}),
+            "/schedule/cron",
+            "day-of-week field, \"MON–FRI\": cannot be read; allowed are",
+        ),
+        (
+            json!({"schedule": {"cron": "@daily", "dst_gpa": "skip"}}),
+            "/schedule/dst_gpa",
+            "is not known; did you mean dst_gap?",
+        ),
+        (
+            json!({"schedule": {"cron": "@daily", "x/y": 1}}),
+            "/schedule/x~1y",
+            "is not known; known are cron, start_time",
+        ),
+        (
+            json!({"schedule": {"cron": "@daily"}, "from": "0001-01-01T00:00:00Z"}),
+            "/from",
+            "must be from 1970-01-01T00:00:00Z to 2999-12-31T23:59:59.999Z",
+        ),
+        (
+            json!({"schedule": {"cron": "@daily", "stop_time": "1969-01-01T00:00:00Z"}}),
+            "/schedule/stop_time",
+            "must be from 1970-01-01T00:00:00Z",
+        ),
         (json!({"schedule": {"cron": "x".repeat(201)}}), "/schedule/cron", "must have 1 to 200 characters"),
         (
             json!({"schedule": {"cron": "@daily", "time_zone": "Europe/Berln"}}),
@@ -95,9 +119,24 @@ async fn what_is_refused_is_named_with_its_field() {
         let answer = stage.post(PREVIEW, request.clone()).await;
         assert_eq!(answer.status, 422, "{request} {}", answer.body);
         let error = &answer.body["errors"][0];
+        assert_eq!(answer.body["errors"].as_array().unwrap().len(), 1, "{}", answer.body);
         assert_eq!(error["pointer"], pointer, "{request} {}", answer.body);
         assert!(error["detail"].as_str().unwrap().contains(words), "{request} {}", answer.body);
     }
+}
+
+#[tokio::test]
+async fn what_is_never_due_again_says_so() {
+    let stage = stage().await;
+    let schedule = json!({"cron": "30 2 * 3 0L", "time_zone": "Europe/Berlin", "dst_gap": "skip"});
+    let answer = stage.post(PREVIEW, json!({"schedule": schedule, "from": "2026-01-01T00:00:00Z"})).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.body["items"], json!([]));
+    let note = answer.body["note"].as_str().unwrap();
+    assert!(
+        note.starts_with("Never due from 2026-01-01T00:00:00Z on; the clocks jump over every later time"),
+        "{note}"
+    );
 }
 
 #[tokio::test]

@@ -23,11 +23,7 @@ impl ExpressionError {
     }
 
     pub(super) fn at(part: &str, detail: impl Into<String>) -> Self {
-        let mut shown: String = part.chars().take(MAX_PART_CHARS).collect();
-        if shown.len() < part.len() {
-            shown.push('…');
-        }
-        Self { field: None, part: shown, detail: detail.into() }
+        Self { field: None, part: shortened(part), detail: detail.into() }
     }
 
     pub(super) fn never() -> Self {
@@ -35,11 +31,20 @@ impl ExpressionError {
     }
 
     pub(super) fn number_of_fields(found: usize) -> Self {
+        let year = if found == 7 { "; there is no field for the year" } else { "" };
         let detail = format!(
             "must have 5 fields (minute, hour, day of month, month, day of week), or 6 with the second before them; \
-             it has {found}"
+             it has {found}{year}"
         );
         Self::at("", detail)
+    }
+}
+
+/// The beginning of what somebody wrote, as much as is repeated of it.
+pub fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_PART_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 

@@ -13,7 +13,8 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use super::ExpressionError;
+use super::moment::MAX_SPAN_SECONDS;
+use super::{ExpressionError, shortened};
 use crate::days::{OfMonth, OfWeek};
 use crate::pattern::bit;
 
@@ -81,6 +82,20 @@ impl Field {
         }
     }
 
+    /// A number as it may be written: a name if it is to look like this.
+    fn written(self, number: u32, like: &str) -> String {
+        let names: (&[&str], u32) = match self {
+            Field::Month => (&MONTHS, number - 1),
+            Field::DayOfWeek => (&WEEKDAYS, number % SUNDAY),
+            _ => (&[], 0),
+        };
+        let name = usize::try_from(names.1).ok().and_then(|nth| names.0.get(nth));
+        match name.filter(|_| digits(like).is_none()) {
+            Some(name) => (*name).to_owned(),
+            None => number.to_string(),
+        }
+    }
+
     fn refuse(self, part: &str) -> ExpressionError {
         ExpressionError::in_field(self, part, format!("cannot be read; allowed are {}", self.allowed()))
     }
@@ -119,7 +134,7 @@ pub(super) fn numbers(field: Field, text: &str) -> Result<Numbers, ExpressionErr
 pub(super) fn of_month(text: &str) -> Result<OfMonth, ExpressionError> {
     let field = Field::DayOfMonth;
     let mut days = OfMonth::default();
-    if text == "?" {
+    if stands_open(field, text)? {
         return Ok(OfMonth::every());
     }
     for part in text.split(',') {
@@ -142,7 +157,7 @@ pub(super) fn of_month(text: &str) -> Result<OfMonth, ExpressionError> {
 pub(super) fn of_week(text: &str) -> Result<OfWeek, ExpressionError> {
     let field = Field::DayOfWeek;
     let mut days = OfWeek::default();
-    if text == "?" {
+    if stands_open(field, text)? {
         return Ok(OfWeek::every());
     }
     for part in text.split(',') {
@@ -163,6 +178,18 @@ pub(super) fn of_week(text: &str) -> Result<OfWeek, ExpressionError> {
         }
     }
     Ok(days)
+}
+
+/// Whether a field of days is left open, by a `?` that stands alone.
+fn stands_open(field: Field, text: &str) -> Result<bool, ExpressionError> {
+    match text.contains('?') {
+        true if text != "?" => Err(ExpressionError::in_field(
+            field,
+            text,
+            "? must stand alone in its field: it is no part of a list or step",
+        )),
+        open => Ok(open),
+    }
 }
 
 /// The place of a weekday in a month, counted from 0.
@@ -189,11 +216,31 @@ fn range(field: Field, part: &str) -> Result<u64, ExpressionError> {
     };
     let (low, high) = bounds(field, part, span, step.is_some())?;
     if low > high {
-        let detail = format!("must not go backwards: write two ranges, or {high}-{low}");
+        let advice = past_the_end(field, span, (low, high), step);
+        let detail = format!("must not go backwards; to go on past the end write {advice}");
         return Err(ExpressionError::in_field(field, part, detail));
     }
     let stepped = (low..=high).step_by(step.unwrap_or(1));
     Ok(stepped.map(bit).fold(0, |set, number| set | number))
+}
+
+/// What a range that goes backwards probably means: `FRI-SUN,MON` for `FRI-MON`.
+fn past_the_end(field: Field, span: &str, (low, high): (u32, u32), step: Option<usize>) -> String {
+    let (low_text, high_text) = span.split_once('-').unwrap_or((span, span));
+    // Sunday is the last day of a week here: a range that goes on begins with Monday.
+    let (first, last) = match field {
+        Field::DayOfWeek => (1, SUNDAY),
+        other => (*other.range().start(), *other.range().end()),
+    };
+    if let Some(step) = step.filter(|step| *step > 1) {
+        let all = (low..=last).chain(first..=high).step_by(step);
+        return all.map(|number| field.written(number, low_text)).collect::<Vec<_>>().join(",");
+    }
+    let range = |(low, high), like| match low == high {
+        true => field.written(low, like),
+        false => format!("{}-{}", field.written(low, like), field.written(high, like)),
+    };
+    format!("{},{}", range((low, last), low_text), range((first, high), high_text))
 }
 
 fn bounds(field: Field, part: &str, span: &str, stepped: bool) -> Result<(u32, u32), ExpressionError> {
@@ -215,21 +262,30 @@ fn bounds(field: Field, part: &str, span: &str, stepped: bool) -> Result<(u32, u
 
 fn step(field: Field, part: &str, text: &str) -> Result<usize, ExpressionError> {
     let most = *field.range().end();
-    let unit = match field {
-        Field::Second => "s",
-        Field::Minute => "m",
-        Field::Hour => "h",
-        _ => "",
+    let step = digits(text).ok_or_else(|| field.refuse(part))?;
+    if (1..=most).contains(&step) {
+        return usize::try_from(step).map_err(|_| field.refuse(part));
+    }
+    let advice = longer_step(field, step).unwrap_or_default();
+    Err(ExpressionError::in_field(field, part, format!("a step must be from 1 to {most}{advice}")))
+}
+
+/// How to write a step that is longer than its field.
+fn longer_step(field: Field, step: u32) -> Option<String> {
+    let (unit, seconds) = match field {
+        Field::Second => ("s", 1),
+        Field::Minute => ("m", 60),
+        Field::Hour => ("h", 3_600),
+        _ => return None,
     };
-    match digits(text) {
-        Some(step) if (1..=most).contains(&step) => usize::try_from(step).map_err(|_| field.refuse(part)),
-        Some(step) if step > most && !unit.is_empty() => {
-            let detail =
-                format!("a step must be from 1 to {most}; for every {step}{unit} write @every {step}{unit}");
-            Err(ExpressionError::in_field(field, part, detail))
+    match (field, step) {
+        (Field::Second, 60) => Some("; for every minute write * * * * *".to_owned()),
+        (Field::Minute, 60) => Some("; for every hour write 0 * * * *".to_owned()),
+        (Field::Hour, 24) => Some("; for every day write one hour, such as 0 0 * * *".to_owned()),
+        _ if step > 0 && i64::from(step) * seconds <= MAX_SPAN_SECONDS => {
+            Some(format!("; for every {step}{unit} of elapsed time write @every {step}{unit}"))
         }
-        Some(_) => Err(ExpressionError::in_field(field, part, format!("a step must be from 1 to {most}"))),
-        None => Err(field.refuse(part)),
+        _ => None,
     }
 }
 
@@ -245,7 +301,14 @@ fn number(
         return Ok(found);
     }
     let (min, max) = (allowed.start(), allowed.end());
-    Err(ExpressionError::in_field(field, part, format!("must be from {min} to {max}; {found} is not")))
+    let written = shortened(text);
+    Err(ExpressionError::in_field(field, part, format!("must be from {min} to {max}; {written} is not")))
+}
+
+/// A year, a range of years or a list of them, by how it begins.
+pub(super) fn is_year(text: &str) -> bool {
+    let year = text.split([',', '-', '/']).next().and_then(digits);
+    year.is_some_and(|year| (1970..=2999).contains(&year))
 }
 
 /// A number without a sign; one that is too large for anything stays too large.

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::ExpressionError;
 
 /// The longest span: ten years of 365 days.
-const MAX_SPAN_SECONDS: i64 = 3_650 * 86_400;
+pub(super) const MAX_SPAN_SECONDS: i64 = 3_650 * 86_400;
 
 /// An instant, or what the clock on the wall shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,12 @@ pub(super) fn span(text: &str) -> Result<SignedDuration, ExpressionError> {
 
 /// RFC 3339, or the same without an offset.
 pub(super) fn moment(text: &str) -> Result<Moment, ExpressionError> {
+    // What would otherwise be read without it.
+    if text.contains('[') {
+        let detail =
+            "a time zone in brackets is no part of the expression; give it as time_zone, or with --zone";
+        return Err(ExpressionError::at(text, detail));
+    }
     if let Ok(instant) = text.parse::<Timestamp>() {
         return Ok(Moment::Instant(instant));
     }

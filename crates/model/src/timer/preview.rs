@@ -31,13 +31,24 @@ impl PreviewRequest {
     pub fn check(&self) -> Result<(), Invalid> {
         let mut check = Checker::new();
         if let Some(from) = self.from {
-            check.instant("/from", from.into());
+            check.date("/from", from);
         }
         if let Some(count) = self.count {
             check.range("/count", count, 1..=MAX_PREVIEW);
         }
         check.finish()
     }
+}
+
+/// What a schedule comes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Preview {
+    /// In order; short if the schedule ends.
+    pub items: Vec<Occurrence>,
+    /// Why there are no items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "Never due from 2026-10-25T00:00:00Z on; the last time was 2020-01-01T00:00:00Z.")]
+    pub note: Option<String>,
 }
 
 /// An instant at which a schedule is due.
@@ -51,7 +62,7 @@ pub struct Occurrence {
     pub local: String,
     #[schema(example = "Europe/Berlin")]
     pub zone: String,
-    /// How a change of the clocks touched it, and why it is due then.
+    /// How a change of the clocks touched it, or left out what would have been due before it, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

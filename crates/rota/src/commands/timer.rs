@@ -1,11 +1,13 @@
 //! `rota timer`: when a schedule is due. These commands ask the calendar that is built into the program: no Rota needs to run,
 //! and nothing is saved.
 
+mod instant;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use comfy_table::Table;
 use jiff::Timestamp;
-use jiff::civil::DateTime;
+use rota_calendar::expression::shortened;
 use rota_calendar::{Calendar, Zone};
 use rota_model::check::{FieldError, Invalid};
 use rota_model::timer::preview::{MAX_PREVIEW, Occurrence, USUAL_PREVIEW};
@@ -13,8 +15,8 @@ use rota_model::timer::{DstGap, DstOverlap, MAX_EXECUTIONS, Schedule};
 use serde_json::json;
 
 use super::Context;
-use crate::arguments;
 use crate::exit::{self, Failure};
+use crate::output;
 use crate::output::table::{self, text};
 
 const EXPRESSIONS: &str = "\
@@ -114,9 +116,10 @@ fn preview(context: &Context, args: PreviewArgs) -> Result<(), Failure> {
     let zone = zone(&args.schedule.zone)?;
     let from = args.from.as_deref().map(|from| instant("--from", from, &zone)).transpose()?;
     let calendar = calendar(args.schedule, &zone)?;
-    let occurrences = calendar.preview(from.unwrap_or_else(|| context.now().to_date()), args.count);
-    if occurrences.is_empty() {
-        context.out.note("Nothing is due from then on.");
+    let from = from.unwrap_or_else(|| context.now().to_date());
+    let occurrences = calendar.preview(from, args.count);
+    if let Some(why) = calendar.why_never(from) {
+        output::warn(&why);
     }
     if context.out.takes_one_at_a_time() {
         return occurrences.iter().try_for_each(|one| context.out.line(one, |_, _| String::new()));
@@ -126,7 +129,7 @@ fn preview(context: &Context, args: PreviewArgs) -> Result<(), Failure> {
 
 fn explain(context: &Context, args: ScheduleArgs) -> Result<(), Failure> {
     let (cron, zone) = (args.cron.clone(), zone(&args.zone)?);
-    let explanation = calendar(args, &zone)?.explain();
+    let explanation = calendar(args, &zone)?.explain(context.now().to_date());
     let document = json!({"cron": cron, "zone": zone.name(), "explanation": explanation});
     context.out.text(&explanation, &document)
 }
@@ -146,24 +149,14 @@ fn calendar(args: ScheduleArgs, zone: &Zone) -> Result<Calendar, Failure> {
     Calendar::of(&schedule).map_err(|invalid| refused(&schedule.cron, invalid))
 }
 
-/// A date or a time in the zone, or what names an instant everywhere.
 fn instant(flag: &str, given: &str, zone: &Zone) -> Result<Timestamp, Failure> {
-    let local = given.parse::<DateTime>();
-    let at = match (arguments::instant(given), local) {
-        (Ok(at), _) => Some(at.to_date()),
-        (Err(_), Ok(local)) => zone.time_zone().to_timestamp(local).ok(),
-        (Err(_), Err(_)) => None,
-    };
-    at.ok_or_else(|| {
-        let usage = "write a date such as 2030-01-31, a local time such as 2030-01-31T08:00, RFC 3339 or Unix milliseconds";
-        Failure::refused(format!("{flag}: {usage}"))
-    })
+    instant::instant(given, zone).map_err(|refused| Failure::refused(format!("{flag}: {refused}")))
 }
 
 /// On a command line a flag is the place.
 fn refused(cron: &str, Invalid(errors): Invalid) -> Failure {
     let flag = |pointer: &str| match pointer {
-        "/schedule/cron" => format!("'{cron}'"),
+        "/schedule/cron" => format!("'{}'", shortened(cron.trim())),
         "/schedule/time_zone" => "--zone".to_owned(),
         "/schedule/start_time" => "--start".to_owned(),
         "/schedule/stop_time" => "--stop".to_owned(),
@@ -182,28 +175,4 @@ fn occurrences_table(occurrences: &[Occurrence]) -> Table {
         [text(&occurrence.local), text(occurrence.at), text(&occurrence.zone), text(note)]
     });
     table::table(["local", "utc", "zone", "note"], rows)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_instant_may_be_a_date_in_the_zone() {
-        let berlin = Zone::named("Europe/Berlin").unwrap();
-        let read = |text| instant("--from", text, &berlin).map(|at| at.to_string());
-        for (given, at) in [
-            ("2026-10-24", "2026-10-23T22:00:00Z"),
-            ("2026-12-24", "2026-12-23T23:00:00Z"),
-            ("2026-10-24T08:00", "2026-10-24T06:00:00Z"),
-            ("2026-10-24T08:00:00Z", "2026-10-24T08:00:00Z"),
-            ("2026-10-24T08:00:00-05:00", "2026-10-24T13:00:00Z"),
-            ("1893456000000", "2030-01-01T00:00:00Z"),
-        ] {
-            assert_eq!(read(given).as_deref(), Ok(at), "{given}");
-        }
-        for given in ["", "tomorrow", "2026-13-01", "2026-10"] {
-            assert!(read(given).unwrap_err().message.starts_with("--from: write a date"), "{given}");
-        }
-    }
 }
