@@ -78,6 +78,8 @@ pub enum Flaw {
     GivesUpEarly,
     /// 4: a job that expired while it waited for its turn is begun with all the same.
     BeginsTooLate,
+    /// 4: a job that was interrupted while its node looked for it is taken for one that never began.
+    ForgetsBeginning,
     /// 6: two jobs have the same number.
     SharesNumbers,
     /// 8: a job is stored as already claimed although others are due.
@@ -85,7 +87,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    pub const ALL: [Flaw; 38] = [
+    pub const ALL: [Flaw; 39] = [
         Flaw::LostClaimForgotten,
         Flaw::DeadSearchedOnce,
         Flaw::LeaseByWallClock,
@@ -122,6 +124,7 @@ impl Flaw {
         Flaw::AcknowledgesUnknown,
         Flaw::GivesUpEarly,
         Flaw::BeginsTooLate,
+        Flaw::ForgetsBeginning,
         Flaw::SharesNumbers,
         Flaw::JumpsTheQueue,
     ];

@@ -54,8 +54,6 @@ pub(crate) struct Maintenance {
     surroundings: Surroundings,
     node: NodeId,
     ticks: u32,
-    /// When it began, by both clocks.
-    began: (UnixMillis, Duration),
     /// Whether there may be more to purge.
     purges: bool,
     retention: Retention,
@@ -71,7 +69,6 @@ impl Maintenance {
         let jobs = Jobs::new(Arc::clone(&store));
         let unique_keys = UniqueKeys::new(Arc::clone(&store));
         let nodes = Nodes::new(Arc::clone(&store));
-        let began = (surroundings.now(), surroundings.elapsed());
         let retention = Retention::new(Arc::clone(&store), surroundings.clone());
         let sweep = Sweep::new(Arc::clone(&store));
         Self {
@@ -83,7 +80,6 @@ impl Maintenance {
             surroundings,
             node,
             ticks: 0,
-            began,
             purges: true,
             keys_from: None,
             without_job: BTreeMap::new(),
@@ -109,7 +105,7 @@ impl Maintenance {
         }
         self.clear_limits().await?;
         self.purge().await?;
-        self.retention.tick(self.steady_now()).await
+        self.retention.tick(self.surroundings.steady_now()).await
     }
 
     /// Some slices of what was deleted long ago; what is left is for the next tick.
@@ -117,23 +113,17 @@ impl Maintenance {
         let began = Instant::now();
         while self.purges && began.elapsed() < PURGE {
             let slice = Instant::now();
-            self.purges = sweep::purge_hidden(&*self.store, &JOBS, self.steady_now(), SLICE).await? > 0;
+            self.purges =
+                sweep::purge_hidden(&*self.store, &JOBS, self.surroundings.steady_now(), SLICE).await? > 0;
             // The store has half of its time for others.
             sleep(slice.elapsed()).await;
         }
         Ok(())
     }
 
-    /// The time, but never later than it would be had nobody set the clock since the node started: an id that was taken
-    /// a minute ago is not free because a clock was put forward, and no job has expired, and no key served its time.
-    fn steady_now(&self) -> UnixMillis {
-        let (wall, elapsed) = self.began;
-        self.surroundings.now().min(wall.plus(self.surroundings.elapsed().saturating_sub(elapsed)))
-    }
-
     /// Nodes that ended long ago. One that lives after all joins again.
     async fn clear_nodes(&self) -> Result<(), StoreError> {
-        let now = self.steady_now();
+        let now = self.surroundings.steady_now();
         let is_over = |node: &Versioned<NodeState>| {
             node.document.status == NodeStatus::Terminated
                 && now.since(node.document.last_seen_at) > NODE_REST
@@ -174,7 +164,7 @@ impl Maintenance {
     /// A slice of them. Says how many it ended.
     async fn end_some_expired(&self) -> Result<usize, StoreError> {
         let now = self.surroundings.now();
-        let expired = self.jobs.expired(self.steady_now(), SLICE).await?;
+        let expired = self.jobs.expired(self.surroundings.steady_now(), SLICE).await?;
         let end = |job: Versioned<Job>| {
             let mut after = job.document.clone();
             after.expire(now, self.node).ok().map(|()| (job, after))
@@ -193,7 +183,7 @@ impl Maintenance {
 
     /// Some slices of the keys that were not written to for long.
     async fn clear_keys(&mut self) -> Result<(), StoreError> {
-        let now = self.steady_now();
+        let now = self.surroundings.steady_now();
         let before =
             UnixMillis(now.0.saturating_sub(i64::try_from(KEY_REST.as_millis()).unwrap_or(i64::MAX)));
         for _ in 0..MAX_SLICES {
@@ -231,7 +221,7 @@ impl Maintenance {
 
     fn is_needed(&self, key: &UniqueKey, job: &Job) -> bool {
         let under_way = key.requeue.is_some_and(|epoch| job.epoch < epoch);
-        under_way || job.is_in_scope(self.steady_now())
+        under_way || job.is_in_scope(self.surroundings.steady_now())
     }
 
     /// A key whose job is missing may belong to a submission under way, whatever the clocks say: it is needed until it was

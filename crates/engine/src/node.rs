@@ -249,6 +249,9 @@ impl Node {
         if !work.is_finished() {
             let _ = work.await;
         }
+        // A processor that ended by a fault has stopped nothing; whoever is said goodbye of may be taken over at once.
+        life.lease.end();
+        life.processor.abandon();
         over.cancel();
         life.surroundings.journal().tell(Level::Info, "this node stops; nothing runs here any more");
         let goodbye = async {

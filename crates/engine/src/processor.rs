@@ -214,9 +214,12 @@ impl Processor {
         }
     }
 
-    /// The node lives on under another incarnation.
+    /// The node lives on under another incarnation. What the former one claimed at its very end is not begun with.
     pub(crate) fn set_holder(&self, holder: Holder) {
         let mut hands = self.hands();
+        if !self.surroundings.has(Flaw::HandlersOutliveLease) {
+            hands.running.values().for_each(|held| held.brake.pull(Stop::LeaseOver));
+        }
         hands.holder = holder;
         if !self.surroundings.has(Flaw::SlotsOutliveLife) {
             hands.lanes.limits.begin_life();

@@ -37,6 +37,8 @@ pub trait Gate: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct Surroundings {
     clock: Arc<dyn Clock>,
+    /// When they were first asked for, by both clocks.
+    began: (UnixMillis, Duration),
     dice: Arc<Mutex<StdRng>>,
     gate: Option<Arc<dyn Gate>>,
     flaws: Flaws,
@@ -49,6 +51,7 @@ impl Surroundings {
     pub fn new(clock: Arc<dyn Clock>, seed: [u8; 32]) -> Self {
         let dice = Arc::new(Mutex::new(StdRng::from_seed(seed)));
         Self {
+            began: (clock.now(), clock.elapsed()),
             clock,
             dice,
             gate: None,
@@ -104,6 +107,13 @@ impl Surroundings {
 
     pub fn now(&self) -> UnixMillis {
         self.clock.now()
+    }
+
+    /// The time, but never later than it would be had nobody set the clock since the node started: an id that was taken
+    /// a minute ago is not free because a clock was put forward, and no job has expired, and no key served its time.
+    pub fn steady_now(&self) -> UnixMillis {
+        let (wall, elapsed) = self.began;
+        self.now().min(wall.plus(self.elapsed().saturating_sub(elapsed)))
     }
 
     /// By the clock that only goes forward.

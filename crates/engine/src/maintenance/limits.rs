@@ -144,7 +144,7 @@ impl Maintenance {
     /// Limits that nobody holds and nobody wrote to for long. Who is about to reserve finds another version, or none. Some slices;
     /// what is left is for the next tick.
     pub(super) async fn clear_limits(&mut self) -> Result<(), StoreError> {
-        let now = self.steady_now();
+        let now = self.surroundings.steady_now();
         let rest = i64::try_from(KEY_REST.as_millis()).unwrap_or(i64::MAX);
         let before = UnixMillis(now.0.saturating_sub(rest));
         let began = Instant::now();

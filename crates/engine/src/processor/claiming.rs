@@ -80,6 +80,9 @@ impl Processor {
         let at = self.surroundings.elapsed();
         let mut hands = self.hands();
         let begun = hands.end_claim(claiming, Some(&plan), jobs);
+        if hands.lanes.limits.came != plan.came {
+            hands.take_up(at);
+        }
         let claimed = claimed.inspect_err(|error| {
             hands.lanes.took_nothing(&plan, matches!(error, StoreError::Unknown { .. }), at);
         })?;

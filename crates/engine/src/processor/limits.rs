@@ -38,6 +38,8 @@ const MOST_LINES: usize = 64;
 pub(super) struct Limits {
     pub(super) rules: Rules,
     accounts: Accounts,
+    /// How often a rule came that may limit what runs, or is being claimed.
+    pub(super) came: u32,
     /// Which life of the node it is: what another one used is not to be freed here.
     life: u32,
     /// For whom is broken on purpose: the name of its first life.
@@ -75,7 +77,9 @@ impl Limits {
                 account.set_bounds(limits.bounds(name));
             });
         }
-        matches!(rule, Rule::Limited(_)) && before != rule
+        let comes = matches!(rule, Rule::Limited(_)) && before != rule;
+        self.came = self.came.wrapping_add(u32::from(comes));
+        comes
     }
 
     /// What was in doubt was asked for. Types that are not among the used ones any more, and have no account, are forgotten.

@@ -20,6 +20,7 @@ use super::Processor;
 use super::brake::Stop;
 use super::run::is_held;
 use crate::flaws::Flaw;
+use crate::patience::answered;
 
 /// How many jobs are queued again in one write.
 const SLICE: usize = 500;
@@ -50,7 +51,7 @@ impl Processor {
         let ours = self.incarnation();
         let lost = self.hands().lanes.limits.lost(self.surroundings.elapsed(), self.find_lag);
         let (mut taken, mut seen) = (0, BTreeSet::new());
-        for holder in self.jobs.holders().await? {
+        for holder in answered("look who holds jobs", self.jobs.holders()).await? {
             if holder == Some(ours.to_string()) {
                 taken += self.sort_own(ours, &mut seen).await?;
             } else if exclusive || !self.lives(holder.as_deref(), nodes).await? {
@@ -80,7 +81,9 @@ impl Processor {
         };
         let is_alive =
             |state: &NodeState| state.incarnation == Some(holder) && state.status != NodeStatus::Terminated;
-        let Held { jobs, unreadable, .. } = self.jobs.held_by(Some(&holder.to_string()), 1, None).await?;
+        let holder_name = holder.to_string();
+        let held = self.jobs.held_by(Some(&holder_name), 1, None);
+        let Held { jobs, unreadable, .. } = answered("look what a node holds", held).await?;
         let id = match (jobs.first(), unreadable.first()) {
             (Some(job), _) => job.document.owner_node,
             (None, Some(unreadable)) => unreadable.holder,
@@ -88,9 +91,11 @@ impl Processor {
             (None, None) => return Ok(true),
         };
         let Some(id) = id else {
-            return Ok(nodes.all().await?.iter().any(|state| is_alive(&state.document)));
+            let all = answered("list the nodes", nodes.all()).await?;
+            return Ok(all.iter().any(|state| is_alive(&state.document)));
         };
-        match nodes.get_each(&[id]).await?.into_iter().next().flatten() {
+        let state = answered("read the state of a node", nodes.get_each(&[id])).await?;
+        match state.into_iter().next().flatten() {
             Some(state) => Ok(is_alive(&state.document)),
             // Whom we cannot understand we do not take for dead.
             None => nodes.unreadable(&[id]).await.map(|unreadable| !unreadable.is_empty()),
@@ -124,7 +129,8 @@ impl Processor {
         let (ours, before) = (ours.to_string(), self.own().clone());
         let (mut found, mut given_back, mut after) = (Own::default(), 0, None);
         loop {
-            let (keys, next) = self.jobs.keys_held_by(&ours, MAX_PAGE, after).await?;
+            let keys = self.jobs.keys_held_by(&ours, MAX_PAGE, after);
+            let (keys, next) = answered("look what this node holds", keys).await?;
             let mut unknown = Vec::new();
             for (key, version) in keys {
                 match self.as_read(&before, &key, version) {
@@ -132,7 +138,7 @@ impl Processor {
                     None => unknown.push(key),
                 }
             }
-            let held = self.jobs.held_among(&ours, unknown).await?;
+            let held = answered("read what this node holds", self.jobs.held_among(&ours, unknown)).await?;
             given_back += self.queue_each(held, |job| self.sort(job, &before, &mut found)).await?;
             match next {
                 Some(next) => after = Some(next),
@@ -161,7 +167,15 @@ impl Processor {
         }
         let (now, node) = (self.surroundings.now(), self.node());
         let mut after = job.document.clone();
-        let given_back = if before.interrupted.contains(&(id, epoch)) {
+        // The handler may have been stopped since the look began.
+        let forgets = self.surroundings.has(Flaw::ForgetsBeginning);
+        let has_begun = |own: &Own| own.interrupted.contains(&(id, epoch));
+        let has_begun = if forgets { has_begun(before) } else { has_begun(&self.own()) };
+        // Whoever lives on as somebody else since then knows no more of it than others do: it is taken over.
+        if job.document.owner != Some(self.incarnation()) {
+            return None;
+        }
+        let given_back = if has_begun {
             found.interrupted.insert((id, epoch));
             after.interrupt(epoch, now, node)
         } else {
@@ -178,7 +192,7 @@ impl Processor {
     ) -> Result<usize, StoreError> {
         let (mut taken, mut after) = (0, None);
         loop {
-            let held = self.jobs.held_by(holder, MAX_PAGE, after).await?;
+            let held = answered("look what a node held", self.jobs.held_by(holder, MAX_PAGE, after)).await?;
             let next = held.next.clone();
             taken += self.queue_each(held, &mut change).await?;
             match next {
@@ -199,7 +213,8 @@ impl Processor {
         let with_change = |job| change(&job).map(|after| (job, after));
         let changes: Vec<_> = held.jobs.into_iter().filter_map(with_change).collect();
         for slice in changes.chunks(SLICE) {
-            let written = self.jobs.save_or_set_aside(slice, self.surroundings.now()).await?;
+            let written = self.jobs.save_or_set_aside(slice, self.surroundings.now());
+            let written = answered("queue jobs again", written).await?;
             taken += written;
             // Where another node was faster with some of them, it is not known with which.
             if written == slice.len() {
@@ -224,7 +239,7 @@ impl Processor {
         if ids.is_empty() {
             return Ok(());
         }
-        let found = self.jobs.get_each(&ids).await?;
+        let found = answered("read what this node runs", self.jobs.get_each(&ids)).await?;
         let hands = self.hands();
         for ((id, epoch), job) in ids.into_iter().zip(epochs).zip(found) {
             // What is not there yet is about to be stored as already claimed.

@@ -118,7 +118,7 @@ impl Processor {
             let job = &job.lock().await.document;
             let said = Arc::new(Said::new(job, self.journal().clone()));
             let now = self.surroundings.now();
-            if job.is_expired(now) && !self.surroundings.has(Flaw::BeginsTooLate) {
+            if job.is_expired(self.surroundings.steady_now()) && !self.surroundings.has(Flaw::BeginsTooLate) {
                 return Outcome::Expired;
             }
             let Some(handler) = self.types.handler(&job.input.kind) else {
@@ -134,7 +134,7 @@ impl Processor {
         let mut run = pin!(AssertUnwindSafe(async move { handler.run(context).await }).catch_unwind());
         // Most handlers are done before anybody would have to be told of them; the others are worth a place of their own.
         let outcome = match futures::poll!(&mut run) {
-            Poll::Ready(ended) => ended_by(ended),
+            Poll::Ready(ended) => stopped_or(brake, ended_by(ended)),
             Poll::Pending => {
                 if self.is_somebody_next() {
                     self.call_worker();

@@ -24,7 +24,7 @@ impl Processor {
         let fits = !is_limited
             && job.status == JobStatus::Queued
             && job.run_at <= now
-            && !job.is_expired(now)
+            && !job.is_expired(self.surroundings.steady_now())
             && self.types.handler(&job.input.kind).is_some()
             && self.lease.is_good();
         if !fits {

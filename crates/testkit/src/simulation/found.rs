@@ -3,7 +3,7 @@
 
 use rota_engine::flaws::Flaw;
 
-pub const FOUND: [(Flaw, u64, &str); 38] = [
+pub const FOUND: [(Flaw, u64, &str); 39] = [
     (Flaw::LostClaimForgotten, 1, "who_stops_leaves_nothing"),
     (Flaw::DeadSearchedOnce, 2, "no_claim_is_orphaned"),
     (Flaw::LeaseByWallClock, 6, "nothing_begins_without_a_lease"),
@@ -39,6 +39,7 @@ pub const FOUND: [(Flaw, u64, &str); 38] = [
     (Flaw::StopsWithoutRelease, 0, "who_stops_leaves_nothing"),
     (Flaw::AcknowledgesUnknown, 107, "what_is_acknowledged_exists"),
     (Flaw::GivesUpEarly, 0, "every_bad_end_has_its_reason"),
+    (Flaw::ForgetsBeginning, 450, "every_bad_end_has_its_reason"),
     (Flaw::BeginsTooLate, 3, "nothing_begins_too_late"),
     (Flaw::SharesNumbers, 0, "numbers_are_unique"),
     (Flaw::JumpsTheQueue, 167, "nobody_jumps_the_queue"),

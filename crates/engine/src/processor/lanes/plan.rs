@@ -27,6 +27,8 @@ pub(in crate::processor) struct Plan {
     pub(super) expected: u64,
     /// What was allotted to lanes that are limited.
     allotted: BTreeMap<Place, Allotted>,
+    /// How many rules had come by then: what comes later may limit what it claims.
+    pub(in crate::processor) came: u32,
 }
 
 /// What a lane that is limited may bring.
@@ -67,7 +69,7 @@ impl Lanes {
                 }
             }
         }
-        let (plan, held_up) = draft.plan(parts, self.expected);
+        let (plan, held_up) = draft.plan(parts, self.expected, limits.came);
         self.limits = limits;
         self.hold_up(&held_up);
         plan
@@ -214,13 +216,13 @@ impl Draft {
         self.held_up.extend(places.iter().map(|place| (*place).clone()));
     }
 
-    fn plan(self, parts: Parts, expected: u64) -> (Plan, BTreeSet<Place>) {
+    fn plan(self, parts: Parts, expected: u64, came: u32) -> (Plan, BTreeSet<Place>) {
         let Self { first, mut rest, allotted, held_up, .. } = self;
         let is_whole = rest.len() <= MOST_LANES;
         rest.truncate(MOST_LANES);
         let limited = first.iter().map(|share| &share.lane).filter(|lane| allotted.contains_key(*lane));
         let asked = rest.iter().map(|share| &share.lane).chain(limited).cloned().collect();
         let shares = first.into_iter().chain(rest).collect();
-        (Plan { shares, is_whole, parts, asked, expected, allotted }, held_up)
+        (Plan { shares, is_whole, parts, asked, expected, allotted, came }, held_up)
     }
 }

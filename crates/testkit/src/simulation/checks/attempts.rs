@@ -90,7 +90,9 @@ fn may_be_given_up(story: &Story<'_>, step: &JobStep<'_>, before: &Job, after: &
     let lived = step.caller.and_then(|caller| story.lives.get(&caller.life));
     let ahead_ms = lived.map_or(0, |lived| lived.most_ahead_ms(step.at));
     let latest = Story::wall(step.at).0 + ahead_ms;
-    let is_expired = before.expires_at.is_some_and(|at| at.0 <= latest);
+    // Whoever has begun once does not expire.
+    let has_begun = story.runs.iter().any(|run| run.work.job == before.job_id && run.nth < step.nth);
+    let is_expired = !has_begun && before.expires_at.is_some_and(|at| at.0 <= latest);
     took_too_long || is_expired || after.lost >= MAX_LOST
 }
 

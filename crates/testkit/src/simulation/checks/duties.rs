@@ -12,8 +12,9 @@ use crate::simulation::record::{Answer, Call, Entry, Event, Life, Task, What};
 use crate::simulation::story::{JobStep, Story};
 use crate::simulation::trace::name;
 
-/// For as long as this before it stops nothing may have disturbed a node.
-const SETTLED: Duration = Duration::from_secs(5);
+/// For as long as this before it stops nothing may have disturbed a node: it waits five seconds for an answer that does not
+/// come, and then looks anew for what is its own.
+const SETTLED: Duration = Duration::from_secs(8);
 /// How long it may take to stop.
 const TO_STOP: Duration = Duration::from_secs(20);
 
