@@ -26,7 +26,7 @@ impl Hint {
     }
 }
 
-/// The sending side, one per store: a message holds what one commit changed.
+/// The sending side, one per store: a message holds what one commit changed; nothing, where that is not known.
 #[derive(Clone, Debug)]
 pub struct HintSender(broadcast::Sender<Arc<[Hint]>>);
 
@@ -42,6 +42,11 @@ impl HintSender {
         if !hints.is_empty() {
             let _ = self.0.send(hints.into());
         }
+    }
+
+    /// Something changed, and nobody knows what: whoever listens is told so.
+    pub fn lose(&self) {
+        let _ = self.0.send(Arc::new([]));
     }
 
     pub fn listen(&self, collection: &'static Collection) -> Changes {
@@ -72,6 +77,7 @@ impl Changes {
     pub async fn next(&mut self) -> News {
         loop {
             match self.commits.recv().await {
+                Ok(commit) if commit.is_empty() => return News::Lost,
                 Ok(commit) => {
                     let mine = self.in_collection(commit);
                     if !mine.is_empty() {
@@ -88,6 +94,7 @@ impl Changes {
     pub fn told(&mut self) -> Option<News> {
         loop {
             match self.commits.try_recv() {
+                Ok(commit) if commit.is_empty() => return Some(News::Lost),
                 Ok(commit) => {
                     let mine = self.in_collection(commit);
                     if !mine.is_empty() {

@@ -53,6 +53,11 @@ pub fn of(collection: &Collection, body: &Body) -> String {
     searched(collection, body).flat_map(split).collect::<Vec<_>>().join(" ")
 }
 
+/// The words of one text, divided by spaces. Empty if there are none.
+pub fn divided(text: &str) -> String {
+    split(text).collect::<Vec<_>>().join(" ")
+}
+
 fn searched<'a>(collection: &'a Collection, body: &'a Body) -> impl Iterator<Item = &'a str> {
     collection.text.iter().filter_map(|path| value_at(body, path).and_then(Value::as_str))
 }

@@ -4,7 +4,7 @@
 //! - [`faults`]: a store to which things happen, for the simulator
 //! - [`simulation`]: the real engine in a world where things go wrong
 //! - [`surroundings`]: a clock that the test moves, and chance that repeats itself
-//! - [`process`]: the real program as a child process
+//! - [`process`]: the real program as a child process; [`postgres`]: a real database server
 //! - [`receiver`]: a real HTTP server that hands over what it was sent
 #![expect(
     clippy::unwrap_used,
@@ -16,6 +16,7 @@
 
 pub mod contract;
 pub mod faults;
+pub mod postgres;
 pub mod process;
 pub mod receiver;
 pub mod simulation;

@@ -1,0 +1,235 @@
+//! A claim as one statement: rows are found in the order of the index, locked unless somebody else has them, changed and
+//! returned. Queries of the same shape are asked together, each for its own values.
+//!
+//! ```text
+//!  q        the values of each query, in the order in which they are asked
+//!  picked   rows that match and nobody else has, at most as many as the claim may take
+//!  done     the same rows, changed
+//!  counted  the differences in the totals
+//! ```
+
+use rota_store::collection::{Collection, Kind};
+use rota_store::query::{Filter, Query};
+use rota_store::seam::Claim;
+use serde_json::Value;
+
+use crate::deeds::{self, differences};
+use crate::names::{column, counted, document, is_shown, key_columns, table, words_column};
+use crate::prepared::{Deed, changed_words, words_of_change};
+use crate::row::{Cell, cells_of};
+use crate::select::{Sql, guards_an_index, order_by};
+use crate::value::Param;
+
+/// Queries that differ in their values alone.
+pub(crate) struct Alike<'a> {
+    queries: Vec<&'a Query>,
+}
+
+/// Runs of queries that can be asked together.
+pub(crate) fn alike(queries: &[Query]) -> Vec<Alike<'_>> {
+    let mut all: Vec<Alike<'_>> = Vec::new();
+    for query in queries {
+        match all.last_mut() {
+            Some(Alike { queries }) if queries.first().is_some_and(|first| is_alike(first, query)) => {
+                queries.push(query);
+            }
+            _ => all.push(Alike { queries: vec![query] }),
+        }
+    }
+    all
+}
+
+/// Whether they differ only in what stands in columns of `q`. A guard of an index is part of the text.
+fn is_alike(a: &Query, b: &Query) -> bool {
+    let guards = |path: &str, value: &Value| {
+        value.as_str().is_some_and(|value| guards_an_index(a.collection, path, value))
+    };
+    let same = |(a, b): (&Filter, &Filter)| match (a, b) {
+        (Filter::Is(path, one), Filter::Is(other, two)) => {
+            path == other && (one == two || !guards(path, one) && !guards(other, two))
+        }
+        (Filter::In(path, ones), Filter::In(other, twos)) => path == other && ones == twos,
+        (Filter::AtLeast(path, _), Filter::AtLeast(other, _))
+        | (Filter::AtMost(path, _), Filter::AtMost(other, _))
+        | (Filter::Absent(path), Filter::Absent(other)) => path == other,
+        _ => false,
+    };
+    a.order == b.order
+        && a.domain.is_some() == b.domain.is_some()
+        && a.filters.len() == b.filters.len()
+        && a.filters.iter().zip(&b.filters).all(same)
+}
+
+/// The arrays of what the queries ask for, and what a row must be.
+struct Asked {
+    sql: Sql,
+    /// The columns of `q`, each with its array.
+    columns: Vec<(String, String)>,
+    condition: String,
+}
+
+impl Asked {
+    fn of(alike: &Alike<'_>) -> Option<Self> {
+        let first = *alike.queries.first()?;
+        let collection = first.collection;
+        let mut asked =
+            Self { sql: Sql::default(), columns: Vec::new(), condition: is_shown(collection, "r.") };
+        if first.domain.is_some() {
+            let domains = alike.queries.iter().map(|query| query.domain.as_ref().map(ToString::to_string));
+            let name = asked.column(Param::Texts(domains.collect()), "text[]");
+            asked.narrow(&format!("r.in_domain = {name}"));
+        }
+        for nth in 0..first.filters.len() {
+            let each: Vec<&Filter> =
+                alike.queries.iter().filter_map(|query| query.filters.get(nth)).collect();
+            asked.filter(collection, &each);
+        }
+        Some(asked)
+    }
+
+    /// A column of `q`. Says what it is called.
+    fn column(&mut self, array: Param, kind: &str) -> String {
+        let name = format!("v{}", self.columns.len());
+        let array = format!("{}::{kind}", self.sql.value(array));
+        self.columns.push((name.clone(), array));
+        format!("q.{name}")
+    }
+
+    fn narrow(&mut self, condition: &str) {
+        self.condition.push_str(" AND ");
+        self.condition.push_str(condition);
+    }
+
+    fn filter(&mut self, collection: &'static Collection, each: &[&Filter]) {
+        let Some(first) = each.first() else { return };
+        let Some(field) = first.path().and_then(|path| collection.field(path)) else { return };
+        let name = format!("r.{}", column(field.path));
+        let values = each.iter().map(|filter| match filter {
+            Filter::Is(_, value) => value.clone(),
+            Filter::AtLeast(_, bound) | Filter::AtMost(_, bound) => Value::from(*bound),
+            _ => Value::Null,
+        });
+        let condition = match first {
+            Filter::Is(path, Value::String(value)) if guards_an_index(collection, path, value) => {
+                format!("{name} = '{value}'")
+            }
+            Filter::In(_, values) => {
+                let values = crate::select::params(values, field.kind);
+                let values = self.sql.value(values);
+                if field.kind == Kind::Keywords {
+                    format!("{name} && {values}::text[]")
+                } else {
+                    format!("{name} = ANY({values})")
+                }
+            }
+            Filter::Absent(_) => format!("{name} IS NULL"),
+            _ => {
+                let (array, kind) = match field.kind {
+                    Kind::Integer | Kind::Date => {
+                        (Param::Ints(values.map(|value| value.as_i64()).collect()), "bigint[]")
+                    }
+                    _ => (
+                        Param::Texts(values.map(|value| value.as_str().map(str::to_owned)).collect()),
+                        "text[]",
+                    ),
+                };
+                let value = self.column(array, kind);
+                match first {
+                    Filter::AtLeast(..) => format!("{name} >= {value}"),
+                    Filter::AtMost(..) => format!("{name} <= {value}"),
+                    _ if field.kind == Kind::Keywords => format!("{name} @> ARRAY[{value}]"),
+                    _ => format!("{name} = {value}"),
+                }
+            }
+        };
+        self.narrow(&condition);
+    }
+}
+
+/// The statement that claims at most so many for these queries. Its answer has the columns of
+/// [`crate::names::document`].
+pub(crate) fn statement(claim: &Claim, alike: &Alike<'_>, most: usize, version: i64) -> Option<Sql> {
+    let first = *alike.queries.first()?;
+    let collection = first.collection;
+    let mut asked = Asked::of(alike)?;
+    let limits = alike.queries.iter().map(|query| i64::try_from(query.limit.min(most)).ok()).collect();
+    let limit = asked.column(Param::Ints(limits), "bigint[]");
+    let Asked { mut sql, columns, condition } = asked;
+    let (names, arrays): (Vec<String>, Vec<String>) = columns.into_iter().unzip();
+    let keys = key_columns(collection);
+    let of = |row: &str| keys.iter().map(|name| format!("{row}.{name}")).collect::<Vec<_>>().join(", ");
+    let kinds: Vec<String> = counted(collection).into_iter().map(column).collect();
+    let was: String = kinds.iter().map(|name| format!(", r.{name}")).collect();
+    let rows = table(collection);
+    let order = order_by(first, "r");
+    let set = set(claim, collection, &mut sql, version);
+    let same = keys.iter().map(|name| format!("r.{name} = picked.{name}")).collect::<Vec<_>>().join(" AND ");
+    let (names, arrays) = (names.join(", "), arrays.join(", "));
+    let (picked, returned) = (of("p"), document(collection, "r"));
+    let kind = |row: &str| {
+        let values: Vec<String> = kinds.iter().map(|name| format!("{row}.{name}")).collect();
+        format!("ARRAY[{}]::text[]", values.join(", "))
+    };
+    sql.text = format!(
+        "WITH picked AS MATERIALIZED (SELECT {picked}{} , row_number() OVER () AS place FROM unnest({arrays}) AS q ({names}) \
+         CROSS JOIN LATERAL (SELECT {}{was} FROM {rows} AS r WHERE {condition} ORDER BY {order} LIMIT {limit} \
+         FOR UPDATE SKIP LOCKED) AS p LIMIT {most}), \
+         done AS (UPDATE {rows} AS r SET {set} FROM picked WHERE {same} RETURNING {returned}, {} AS was, {} AS is_now, \
+         picked.place)",
+        kinds.iter().map(|name| format!(", p.{name}")).collect::<String>(),
+        of("r"),
+        kind("picked"),
+        kind("r"),
+    );
+    if !collection.counted.is_empty() {
+        let each = "SELECT is_now AS key, 1 AS d FROM done UNION ALL SELECT was AS key, -1 AS d FROM done";
+        sql.push(&format!(", counted AS ({})", differences(collection, each)));
+    }
+    wording(claim, collection, &mut sql);
+    sql.push(" SELECT * FROM done ORDER BY place");
+    Some(sql)
+}
+
+/// The words of what is set, if that is searched: the same for each.
+fn wording(claim: &Claim, collection: &'static Collection, sql: &mut Sql) {
+    let fields = claim.fields();
+    let mask = cells_of(collection, &fields).iter().fold(0, |mask, (nth, _)| mask | 1 << nth);
+    let paths: Vec<&str> = changed_words(collection, mask).collect();
+    if paths.is_empty() {
+        return;
+    }
+    let words = words_of_change(collection, mask, fields);
+    let given = paths.iter().zip(words).map(|(path, words)| {
+        let words = words.map_or_else(|| "NULL".to_owned(), |words| sql.value(Param::Text(words)));
+        format!(", {words}::text AS {}", words_column(path))
+    });
+    let given = given.collect::<String>();
+    sql.push(&format!(
+        ", n AS (SELECT done.id{given} FROM done){}",
+        deeds::wording(collection, Deed::Change(mask))
+    ));
+}
+
+/// What becomes of each row.
+fn set(claim: &Claim, collection: &'static Collection, sql: &mut Sql, version: i64) -> String {
+    let mut set = vec![format!("version = {}::bigint", sql.value(Param::Int(version)))];
+    for (nth, cell) in cells_of(collection, &claim.fields()) {
+        let Some(field) = collection.fields.get(nth) else { continue };
+        let value = match cell {
+            Cell::Null => "NULL".to_owned(),
+            Cell::Text(text) => sql.value(Param::Text(text)),
+            Cell::Int(int) => format!("{}::bigint", sql.value(Param::Int(int))),
+            Cell::Json(json) => format!("{}::jsonb", sql.value(Param::Json(Some(json)))),
+        };
+        set.push(format!("{} = {value}", column(field.path)));
+    }
+    if let Some(path) = claim.add_one {
+        let name = column(path);
+        // The last number stays what it is.
+        set.push(format!(
+            "{name} = coalesce(r.{name} + CASE WHEN r.{name} = {} THEN 0 ELSE 1 END, 1)",
+            i64::MAX
+        ));
+    }
+    set.join(", ")
+}

@@ -1,0 +1,142 @@
+//! A store that many nodes share: PostgreSQL.
+//!
+//! - [`session`]: connections, and how callers come by one; [`opening`]: how the database is made
+//! - [`schema`], [`names`]: tables, indexes and views, derived from the declarations of the collections
+//! - [`row`], [`value`]: a document as columns and a body
+//! - [`writer`]: writes of all callers, gathered into few commits; [`prepared`]: writes made ready for it; [`deeds`]: the
+//!   statement for writes of one kind
+//! - [`claim`]: what is found, changed and returned by one statement
+//! - [`reader`], [`select`]: what is asked
+//! - [`numbers`]: what nobody was given before; [`totals`]: differences, folded now and then
+//! - [`notices`]: hints between processes
+
+mod claim;
+mod deeds;
+mod names;
+mod notices;
+mod numbers;
+mod opening;
+mod prepared;
+mod reader;
+mod row;
+mod schema;
+mod select;
+mod session;
+mod totals;
+mod value;
+mod writer;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rota_store::collection::Collection;
+use rota_store::hints::{Changes, Hint, HintSender};
+use rota_store::query::{Page, Query};
+use rota_store::seam::{Claim, Document, Key, Promises, Store, Tally, Write, Written};
+use rota_store::{StoreError, limits};
+
+pub use opening::schema;
+
+use crate::notices::{Messengers, Notices};
+use crate::numbers::Versions;
+use crate::row::document_in;
+use crate::session::{Address, Pool};
+use crate::totals::Folder;
+use crate::writer::Writer;
+
+/// How many connections callers share who read or claim.
+const CONNECTIONS: usize = 8;
+
+pub struct PostgresStore {
+    pool: Arc<Pool>,
+    writer: Writer,
+    versions: Arc<Versions>,
+    hints: HintSender,
+    notices: Notices,
+    _messengers: Messengers,
+    _folder: Folder,
+}
+
+impl PostgresStore {
+    /// Opens the store at an address such as `postgres://rota:secret@db.example/rota`, and makes its tables if they are not
+    /// there.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        let address = Address::parse(url)?;
+        let pool = Arc::new(Pool::new(address.clone(), CONNECTIONS));
+        let schema = opening::open(&*pool.lend().await?, address.user()).await?;
+        let hints = HintSender::default();
+        let (notices, messengers) = notices::start(&address, &pool, channel(&schema), &hints).await?;
+        let versions = Arc::new(Versions::new(Arc::clone(&pool)));
+        let writer = Writer::start(&address, &versions, &notices);
+        let folder = Folder::start(&pool);
+        Ok(Self { pool, writer, versions, hints, notices, _messengers: messengers, _folder: folder })
+    }
+}
+
+/// The channel of all who use the store in this schema. Names are at most 63 bytes long.
+fn channel(schema: &str) -> String {
+    format!("rota {schema}").chars().take(40).collect()
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn promises(&self) -> Promises {
+        Promises { find_lag: Duration::ZERO, text_lag: Duration::ZERO, exclusive: false }
+    }
+
+    async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
+        limits::check_writes(&batch)?;
+        self.writer.write(batch).await
+    }
+
+    async fn read(&self, keys: Vec<Key>) -> Result<Vec<Option<Document>>, StoreError> {
+        limits::check_keys(&keys)?;
+        reader::read(&self.pool, keys).await
+    }
+
+    async fn find(&self, query: Query) -> Result<Page, StoreError> {
+        limits::check_query(&query)?;
+        reader::find(&self.pool, &query).await
+    }
+
+    async fn count(&self, query: Query, by: Option<&'static str>) -> Result<Vec<Tally>, StoreError> {
+        limits::check_count(&query, by)?;
+        reader::count(&self.pool, &query, by).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Vec<Document>, StoreError> {
+        limits::check_claim(&claim)?;
+        let mut claimed = Vec::new();
+        for alike in claim::alike(&claim.from) {
+            let most = claim.max.saturating_sub(claimed.len());
+            let version = self.versions.take(1).await?;
+            let Some(sql) = claim::statement(&claim, &alike, most, version).filter(|_| most > 0) else {
+                break;
+            };
+            let rows = match self.pool.write("claim", &sql).await {
+                Ok(rows) => rows,
+                // Some were claimed before.
+                Err(error) if !claimed.is_empty() => return Err(error.in_part()),
+                Err(error) => return Err(error),
+            };
+            for row in rows {
+                claimed.push(document_in(claim.collection, &row, 0)?.0);
+            }
+        }
+        self.notices.tell(
+            claimed.iter().map(|found: &Document| Hint { key: found.key.clone(), is_new: false }).collect(),
+        );
+        Ok(claimed)
+    }
+
+    async fn sequence(&self, name: &'static str, n: u64) -> Result<Range<u64>, StoreError> {
+        limits::check_sequence(name, n)?;
+        numbers::take(&self.pool, name, n).await
+    }
+
+    fn changes(&self, collection: &'static Collection) -> Changes {
+        self.hints.listen(collection)
+    }
+}

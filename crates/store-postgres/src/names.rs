@@ -1,0 +1,78 @@
+//! How collections and fields are called in the database.
+
+use rota_store::collection::{Collection, DOMAIN, Kind, Reach};
+
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The column of a declared field.
+pub(crate) fn column(path: &str) -> String {
+    if path == DOMAIN { "in_domain".to_owned() } else { quoted(&path.replace('.', "_")) }
+}
+
+/// The table of a collection. The plain name is left for a view that shows whole documents.
+pub(crate) fn table(collection: &Collection) -> String {
+    quoted(&format!("{}.rows", collection.name))
+}
+
+/// The table of its words, where they stand apart.
+pub(crate) fn words_table(collection: &Collection) -> String {
+    quoted(&format!("{}.words", collection.name))
+}
+
+/// The column of the words at a path.
+pub(crate) fn words_column(path: &str) -> String {
+    quoted(&format!("words.{}", path.replace('.', "_")))
+}
+
+/// Whether words stand in a table of their own: a row that changes is written to every index of its table again, and an
+/// index of words is the dearest of them.
+pub(crate) fn words_apart(collection: &Collection) -> bool {
+    !collection.text.is_empty() && collection.changing().next().is_some()
+}
+
+pub(crate) fn sql_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Keyword => "text COLLATE \"C\"",
+        Kind::Keywords => "text[] COLLATE \"C\"",
+        Kind::Integer | Kind::Date => "bigint",
+        Kind::Json => "jsonb",
+    }
+}
+
+/// The columns by which a document is known.
+pub(crate) fn key_columns(collection: &Collection) -> &'static [&'static str] {
+    match collection.reach {
+        Reach::Installation => &["id"],
+        Reach::Domain => &["in_domain", "id"],
+    }
+}
+
+/// What names a document: its version and its key, of the row called `row`.
+pub(crate) fn key(collection: &Collection, row: &str) -> String {
+    match collection.reach {
+        Reach::Installation => format!("{row}.version, {row}.id, NULL::text AS in_domain"),
+        Reach::Domain => format!("{row}.version, {row}.id, {row}.in_domain"),
+    }
+}
+
+/// What makes up a document: what names it, the body, then the changing fields.
+pub(crate) fn document(collection: &Collection, row: &str) -> String {
+    let changing = collection.changing().map(|field| format!(", {row}.{}", column(field.path)));
+    format!("{}, {row}.body{}", key(collection, row), changing.collect::<String>())
+}
+
+/// Which documents are shown, of the row called so, dot included.
+pub(crate) fn is_shown(collection: &Collection, row: &str) -> String {
+    if collection.hides() { format!("{row}hidden_at IS NULL") } else { "true".to_owned() }
+}
+
+/// What a document counts as, as a list of texts: the domain first, where each domain has its own; none if it is not counted.
+pub(crate) fn counted(collection: &Collection) -> Vec<&'static str> {
+    if collection.counted.is_empty() {
+        return Vec::new();
+    }
+    let domain = (collection.reach == Reach::Domain).then_some(DOMAIN);
+    domain.into_iter().chain(collection.counted.iter().copied()).collect()
+}

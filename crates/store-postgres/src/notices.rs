@@ -1,0 +1,185 @@
+//! Hints between processes. They are sent beside the commit, coalesced: `NOTIFY` within every transaction takes a lock that
+//! all who commit share. Where a pooler swallows them, everybody still looks now and then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rota_store::StoreError;
+use rota_store::collection::ALL;
+use rota_store::hints::{Hint, HintSender};
+use rota_store::seam::Key;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio_postgres::Notification;
+
+use crate::names::quoted;
+use crate::select::Sql;
+use crate::session::{Address, Pool, Session, unavailable};
+use crate::value::Param;
+
+/// The longest message that PostgreSQL takes is a little longer.
+const MOST_BYTES: usize = 7_900;
+/// Between two messages: what happens meanwhile goes into the next.
+const REST: Duration = Duration::from_millis(5);
+/// How many commits may wait to be told of.
+const BACKLOG: usize = 1_024;
+/// How long to leave a server alone that cannot be reached.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Who tells others of what was written here.
+#[derive(Clone)]
+pub(crate) struct Notices {
+    here: HintSender,
+    elsewhere: mpsc::Sender<Arc<[Hint]>>,
+}
+
+impl Notices {
+    pub(crate) fn tell(&self, hints: Vec<Hint>) {
+        if hints.is_empty() {
+            return;
+        }
+        // Who cannot keep up tells of less: hints may be lost.
+        let _ = self.elsewhere.try_send(hints.clone().into());
+        self.here.send(hints);
+    }
+}
+
+/// The tasks that tell and hear; they end with this.
+pub(crate) struct Messengers(Vec<JoinHandle<()>>);
+
+impl Drop for Messengers {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+pub(crate) async fn start(
+    address: &Address,
+    pool: &Arc<Pool>,
+    channel: String,
+    here: &HintSender,
+) -> Result<(Notices, Messengers), StoreError> {
+    let (elsewhere, told) = mpsc::channel(BACKLOG);
+    let mut name = [0; 8];
+    // Without randomness our own hints come back to us, which does no harm.
+    let _ = getrandom::fill(&mut name);
+    let us = format!("{:x}", u64::from_ne_bytes(name));
+    let ear = Ear::open(address, &channel).await?;
+    let tells = tokio::spawn(tell(Arc::clone(pool), channel.clone(), us.clone(), told));
+    let hears = tokio::spawn(hear(ear, address.clone(), channel, us, here.clone()));
+    Ok((Notices { here: here.clone(), elsewhere }, Messengers(vec![tells, hears])))
+}
+
+async fn tell(pool: Arc<Pool>, channel: String, us: String, mut told: mpsc::Receiver<Arc<[Hint]>>) {
+    let mut waiting = Vec::new();
+    while told.recv_many(&mut waiting, BACKLOG).await > 0 {
+        for message in messages(&us, waiting.drain(..).flat_map(|hints| hints.to_vec())) {
+            let mut sql = Sql::default();
+            let (channel, message) =
+                (sql.value(Param::Text(channel.clone())), sql.value(Param::Text(message)));
+            sql.text = format!("SELECT pg_notify({channel}, {message})");
+            if let Err(error) = pool.read("tell others of changes", &sql).await {
+                tracing::debug!(%error, "others were not told of changes");
+            }
+        }
+        sleep(REST).await;
+    }
+}
+
+/// As few messages as hold them; if that would be many, one that says that something happened.
+fn messages(us: &str, hints: impl Iterator<Item = Hint>) -> Vec<String> {
+    let text = |of: &[Value]| json!({"from": us, "of": of}).to_string();
+    let (mut of, mut bytes) = (Vec::new(), 0);
+    for hint in hints {
+        let Hint { key: Key { collection, domain, id }, is_new } = hint;
+        let one = json!([collection.name, domain.map(|domain| domain.to_string()), id, is_new]);
+        bytes += one.to_string().len() + 1;
+        of.push(one);
+    }
+    let envelope = 64;
+    if bytes + envelope <= MOST_BYTES {
+        vec![text(&of)]
+    } else {
+        vec![json!({"from": us, "lost": true}).to_string()]
+    }
+}
+
+/// A connection that hears what others tell.
+struct Ear {
+    _session: Session,
+    hears: mpsc::Receiver<Notification>,
+}
+
+impl Ear {
+    async fn open(address: &Address, channel: &str) -> Result<Self, StoreError> {
+        let (session, hears) = address.listen().await?;
+        let listen = format!("LISTEN {}", quoted(channel));
+        session.client.batch_execute(&listen).await.map_err(unavailable("hear of changes"))?;
+        Ok(Self { _session: session, hears })
+    }
+}
+
+async fn hear(mut ear: Ear, address: Address, channel: String, us: String, here: HintSender) {
+    loop {
+        while let Some(notice) = ear.hears.recv().await {
+            match understood(notice.payload(), &us) {
+                Some(hints) => here.send(hints),
+                None => here.lose(),
+            }
+        }
+        ear = loop {
+            sleep(PAUSE).await;
+            match Ear::open(&address, &channel).await {
+                Ok(ear) => break ear,
+                Err(error) => tracing::debug!(%error, "cannot hear of changes"),
+            }
+        };
+        // Whatever was told meanwhile was not heard.
+        here.lose();
+    }
+}
+
+/// What a message tells of: nothing new if it is our own; none if it says too little.
+fn understood(message: &str, us: &str) -> Option<Vec<Hint>> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    if message.get("from").and_then(Value::as_str) == Some(us) {
+        return Some(Vec::new());
+    }
+    let hint = |one: &Value| {
+        let [collection, domain, id, is_new] = one.as_array()?.as_slice() else { return None };
+        let collection = ALL.into_iter().find(|known| Some(known.name) == collection.as_str())?;
+        let domain = domain.as_str().and_then(|domain| domain.parse().ok());
+        Some(Hint { key: Key { collection, domain, id: id.as_str()?.to_owned() }, is_new: is_new.as_bool()? })
+    };
+    Some(message.get("of")?.as_array()?.iter().filter_map(hint).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use rota_store::collection::{JOBS, TIMERS};
+
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_understood() {
+        let here = "here".parse().unwrap();
+        let hints = vec![
+            Hint { key: Key::new(&JOBS, "a \"b\""), is_new: true },
+            Hint { key: Key::in_domain(&TIMERS, &here, "t"), is_new: false },
+        ];
+        let told = messages("us", hints.clone().into_iter());
+        assert_eq!(told.len(), 1);
+        assert_eq!(understood(&told[0], "them"), Some(hints));
+        assert_eq!(understood(&told[0], "us"), Some(Vec::new()));
+    }
+
+    #[test]
+    fn too_much_is_told_in_short() {
+        let many = (0..500).map(|nth| Hint { key: Key::new(&JOBS, format!("{nth:032}")), is_new: true });
+        let told = messages("us", many);
+        assert!(told.iter().all(|message| message.len() <= MOST_BYTES));
+        assert_eq!(understood(&told[0], "them"), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! Tables, indexes and views, derived from the declarations of the collections.
+//!
+//! ```text
+//!  jobs.rows    id, version, body, a column for each declared field; hidden_at where deleting hides, in_domain where each
+//!               domain has its own
+//!  jobs.words   the words of documents that change, apart from them
+//!  jobs, timers views that show whole documents
+//!  counts       how many documents have which values, as differences: their sum is the total
+//!  sequences    numbers handed out
+//!  facts        what is known of the database itself
+//! ```
+
+use rota_store::collection::{ALL, Collection, Index, Kind, Reach};
+
+use crate::names::{
+    column, is_shown, key_columns, quoted, sql_type, table, words_apart, words_column, words_table,
+};
+
+/// Rises with every change of what is below.
+pub(crate) const VERSION: i64 = 1;
+/// The oldest version that understands what this one writes.
+pub(crate) const READER: i64 = 1;
+
+/// What is there before anything else: who makes the rest holds its row.
+pub(crate) const FACTS: &str =
+    "CREATE TABLE IF NOT EXISTS facts (name text PRIMARY KEY, value bigint NOT NULL)";
+
+/// Every statement that makes the rest, in order.
+pub(crate) fn statements() -> Vec<String> {
+    let mut statements = vec![
+        "CREATE TABLE sequences (name text PRIMARY KEY, next bigint NOT NULL)".to_owned(),
+        "CREATE TABLE counts (collection text NOT NULL, key text[] NOT NULL, n bigint NOT NULL)".to_owned(),
+        "CREATE INDEX counts_of ON counts (collection)".to_owned(),
+    ];
+    statements.extend(ALL.iter().flat_map(|collection| of_collection(collection)));
+    statements
+}
+
+fn of_collection(collection: &Collection) -> Vec<String> {
+    let mut made = vec![rows(collection)];
+    if words_apart(collection) {
+        let words: String =
+            collection.text.iter().map(|path| format!(", {} tsvector", words_column(path))).collect();
+        made.push(format!(
+            "CREATE TABLE {} (id text COLLATE \"C\" PRIMARY KEY{words})",
+            words_table(collection)
+        ));
+    }
+    made.extend(collection.indexes.iter().map(|index| declared_index(collection, index)));
+    made.extend(other_indexes(collection));
+    made.push(view(collection));
+    made
+}
+
+/// Rows that change are written anew beside the old ones, which are cleared out early: a claim walks past what is not.
+fn rows(collection: &Collection) -> String {
+    let fields: String = collection
+        .fields
+        .iter()
+        .map(|field| format!(", {} {}", column(field.path), sql_type(field.kind)))
+        .collect();
+    let words: String = collection
+        .text
+        .iter()
+        .filter(|_| !words_apart(collection))
+        .map(|path| format!(", {} tsvector", words_column(path)))
+        .collect();
+    let domain =
+        if collection.reach == Reach::Domain { "in_domain text COLLATE \"C\" NOT NULL, " } else { "" };
+    let hidden = if collection.hides() { ", hidden_at bigint" } else { "" };
+    let changes = collection.changing().next().is_some();
+    let vacuum = if changes {
+        " WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, \
+         autovacuum_analyze_scale_factor = 0.02)"
+    } else {
+        ""
+    };
+    format!(
+        "CREATE TABLE {} ({domain}id text COLLATE \"C\" NOT NULL, version bigint NOT NULL, body jsonb NOT NULL\
+         {fields}{words}{hidden}, PRIMARY KEY ({})){vacuum}",
+        table(collection),
+        key_columns(collection).join(", ")
+    )
+}
+
+fn declared_index(collection: &Collection, index: &Index) -> String {
+    let fields: Vec<String> = index.fields.iter().map(|path| column(path)).collect();
+    let sorted: Vec<String> = fields.iter().map(|name| format!("{name} NULLS FIRST")).collect();
+    let mut only: Vec<String> = Vec::new();
+    if collection.hides() {
+        only.push(is_shown(collection, ""));
+    }
+    only.extend(index.only.map(|(path, value)| format!("{} = '{value}'", column(path))));
+    only.extend(fields.first().filter(|_| index.sparse).map(|first| format!("{first} IS NOT NULL")));
+    let only = if only.is_empty() { String::new() } else { format!(" WHERE {}", only.join(" AND ")) };
+    let name = quoted(&format!("{}.{}", collection.name, index.name));
+    format!("CREATE INDEX {name} ON {} ({}){only}", table(collection), sorted.join(", "))
+}
+
+/// Of what is hidden, of several texts, and of words.
+fn other_indexes(collection: &Collection) -> Vec<String> {
+    let name = |of: &str| quoted(&format!("{}.{of}", collection.name));
+    let mut made = Vec::new();
+    if collection.hides() {
+        let rows = table(collection);
+        made.push(format!(
+            "CREATE INDEX {} ON {rows} (hidden_at) WHERE hidden_at IS NOT NULL",
+            name("hidden")
+        ));
+    }
+    for field in collection.fields.iter().filter(|field| field.kind == Kind::Keywords) {
+        let rows = table(collection);
+        made.push(format!("CREATE INDEX {} ON {rows} USING gin ({})", name(field.path), column(field.path)));
+    }
+    if !collection.text.is_empty() {
+        let on = if words_apart(collection) { words_table(collection) } else { table(collection) };
+        let columns: Vec<String> = collection.text.iter().map(|path| words_column(path)).collect();
+        made.push(format!("CREATE INDEX {} ON {on} USING gin ({})", name("worded"), columns.join(", ")));
+    }
+    made
+}
+
+/// Whole documents, for whoever looks into the database: the body with what stands in columns laid over it.
+fn view(collection: &Collection) -> String {
+    let mut document = "body".to_owned();
+    for (member, fields) in members(collection) {
+        document.push_str(" || ");
+        document.push_str(&overlay(member, &fields));
+    }
+    let fields = collection.fields.iter().filter(|field| field.kind != Kind::Json);
+    let fields: String = fields.map(|field| format!(", {}", column(field.path))).collect();
+    let domain = if collection.reach == Reach::Domain { "in_domain AS domain, " } else { "" };
+    format!(
+        "CREATE VIEW {} AS SELECT {domain}id, version, {document} AS document{fields} FROM {} WHERE {}",
+        quoted(collection.name),
+        table(collection),
+        is_shown(collection, "")
+    )
+}
+
+/// The members of a document in which fields change: for each what stands below it, and the column.
+fn members(collection: &Collection) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
+    let mut members: Vec<(&str, Vec<(&str, String)>)> = Vec::new();
+    for field in collection.changing() {
+        let (member, below) = field.path.split_once('.').unwrap_or((field.path, ""));
+        match members.iter_mut().find(|(name, _)| *name == member) {
+            Some((_, fields)) => fields.push((below, column(field.path))),
+            None => members.push((member, vec![(below, column(field.path))])),
+        }
+    }
+    members
+}
+
+/// An object with the member, or without it where its columns have no value.
+fn overlay(member: &str, fields: &[(&str, String)]) -> String {
+    let unless_absent = |name: &str, object: &str| {
+        format!("CASE WHEN num_nonnulls({name}) = 0 THEN '{{}}'::jsonb ELSE {object} END")
+    };
+    match fields {
+        [("", name)] => unless_absent(name, &format!("jsonb_build_object('{member}', {name})")),
+        fields => {
+            let each = fields
+                .iter()
+                .map(|(below, name)| unless_absent(name, &format!("jsonb_build_object('{below}', {name})")));
+            let inner = each.collect::<Vec<_>>().join(" || ");
+            let names: Vec<&str> = fields.iter().map(|(_, name)| name.as_str()).collect();
+            let object =
+                format!("jsonb_build_object('{member}', coalesce(body->'{member}', '{{}}') || {inner})");
+            unless_absent(&names.join(", "), &object)
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Writes of all callers, gathered: whoever writes while the server is busy with others is part of the next commit, and one
+//! commit waits for the disk for all of them. Several connections commit side by side; what is urgent has one of its own, and
+//! waits for nobody.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::join_all;
+use rota_store::StoreError;
+use rota_store::hints::Hint;
+use rota_store::seam::{Key, Version, Write, Written};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row, Statement};
+
+use crate::deeds;
+use crate::notices::Notices;
+use crate::numbers::Versions;
+use crate::prepared::{Deed, Gathered, Prepared, gather, prepare};
+use crate::select::Sql;
+use crate::session::{Address, Session, is_crossed, said, unavailable, unsure};
+
+/// How many connections commit side by side.
+const SIDE_BY_SIDE: usize = 4;
+/// How many documents one commit writes, and how many bytes of them: more is another commit.
+const PORTION: usize = 1_000;
+const PORTION_BYTES: usize = 4 * 1024 * 1024;
+/// How often a commit is tried anew that others were in the way of.
+const TRIES: usize = 20;
+
+type Reply = oneshot::Sender<Result<Vec<Written>, StoreError>>;
+
+/// What one caller wants written, all in one commit.
+struct Request {
+    writes: Vec<Prepared>,
+    reply: Reply,
+}
+
+#[derive(Default)]
+struct Inbox {
+    waiting: Mutex<VecDeque<Request>>,
+    bell: Notify,
+}
+
+impl Inbox {
+    fn put(&self, request: Request) {
+        self.waiting().push_back(request);
+        self.bell.notify_one();
+    }
+
+    /// Who waits, up to a commit's worth.
+    async fn next(&self) -> Vec<Request> {
+        loop {
+            let group = self.take();
+            if !group.is_empty() {
+                return group;
+            }
+            self.bell.notified().await;
+        }
+    }
+
+    fn take(&self) -> Vec<Request> {
+        let mut waiting = self.waiting();
+        let (mut group, mut count, mut bytes) = (Vec::new(), 0, 0);
+        while let Some(request) = waiting.front() {
+            count += request.writes.len();
+            bytes += request.writes.iter().map(Prepared::bytes).sum::<usize>();
+            if !group.is_empty() && (count > PORTION || bytes > PORTION_BYTES) {
+                break;
+            }
+            group.extend(waiting.pop_front());
+        }
+        if !waiting.is_empty() {
+            self.bell.notify_one();
+        }
+        group
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, VecDeque<Request>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The callers' side. The tasks that write end with it.
+pub(crate) struct Writer {
+    plain: Arc<Inbox>,
+    urgent: Arc<Inbox>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(crate) fn start(address: &Address, versions: &Arc<Versions>, notices: &Notices) -> Self {
+        let (plain, urgent) = (Arc::<Inbox>::default(), Arc::<Inbox>::default());
+        let inboxes = std::iter::repeat_n(&plain, SIDE_BY_SIDE).chain([&urgent]);
+        let tasks = inboxes.map(|inbox| {
+            let scribe = Scribe {
+                inbox: Arc::clone(inbox),
+                address: address.clone(),
+                session: None,
+                versions: Arc::clone(versions),
+                notices: notices.clone(),
+            };
+            tokio::spawn(scribe.run())
+        });
+        let tasks = tasks.collect();
+        Self { plain, urgent, tasks }
+    }
+
+    /// Writes in commits of a bounded size; side by side, unless a document is among them more than once.
+    pub(crate) async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
+        let urgent = batch.iter().all(|write| write.key().collection.urgent);
+        let inbox = if urgent { &self.urgent } else { &self.plain };
+        let portions = portions(prepare(batch));
+        let in_part = portions.len() > 1;
+        let in_order = in_part && has_twins(&portions);
+        let mut answers = Vec::new();
+        let mut under_way = Vec::new();
+        for writes in portions {
+            let (reply, answer) = oneshot::channel();
+            inbox.put(Request { writes, reply });
+            if in_order {
+                answers.push(answer.await);
+            } else {
+                under_way.push(answer);
+            }
+        }
+        answers.extend(join_all(under_way).await);
+        let mut written = Vec::new();
+        for answer in answers {
+            let answer = answer.unwrap_or_else(|_| Err(StoreError::unknown("write", "the store was closed")));
+            written.extend(if in_part { answer.map_err(StoreError::in_part) } else { answer }?);
+        }
+        Ok(written)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn portions(writes: Vec<Prepared>) -> Vec<Vec<Prepared>> {
+    let mut portions = Vec::new();
+    let (mut portion, mut bytes) = (Vec::new(), 0);
+    for write in writes {
+        bytes += write.bytes();
+        portion.push(write);
+        if portion.len() >= PORTION || bytes >= PORTION_BYTES {
+            portions.push(std::mem::take(&mut portion));
+            bytes = 0;
+        }
+    }
+    if !portion.is_empty() {
+        portions.push(portion);
+    }
+    portions
+}
+
+fn has_twins(portions: &[Vec<Prepared>]) -> bool {
+    let mut keys: HashSet<&Key> = HashSet::new();
+    !portions.iter().flatten().all(|write| keys.insert(&write.key))
+}
+
+/// One who writes, with a connection of its own.
+struct Scribe {
+    inbox: Arc<Inbox>,
+    address: Address,
+    session: Option<Session>,
+    versions: Arc<Versions>,
+    notices: Notices,
+}
+
+impl Scribe {
+    async fn run(mut self) {
+        loop {
+            let group = self.inbox.next().await;
+            let (writes, replies): (Vec<_>, Vec<_>) =
+                group.into_iter().map(|request| (request.writes, request.reply)).unzip();
+            let counts: Vec<usize> = writes.iter().map(Vec::len).collect();
+            let writes: Vec<Prepared> = writes.into_iter().flatten().collect();
+            let done = self.commit(&writes).await;
+            match done {
+                Ok(written) => self.answer(writes, &written, counts, replies),
+                Err(error) => replies.into_iter().for_each(|reply| _ = reply.send(Err(error.clone()))),
+            }
+        }
+    }
+
+    fn answer(&self, writes: Vec<Prepared>, written: &[Written], counts: Vec<usize>, replies: Vec<Reply>) {
+        let mut rest = written;
+        for (count, reply) in counts.into_iter().zip(replies) {
+            let (own, others) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            let _ = reply.send(Ok(own.to_vec()));
+            rest = others;
+        }
+        let applied = writes.into_iter().zip(written);
+        let applied = applied.filter(|(_, written)| matches!(written, Written::Applied(_)));
+        let hints: Vec<Hint> = applied.filter_map(|(write, _)| write.hint).collect();
+        self.notices.tell(hints);
+    }
+
+    async fn session(&mut self) -> Result<&Session, StoreError> {
+        if self.session.as_ref().is_none_or(|session| session.client.is_closed()) {
+            self.session = Some(self.address.connect().await?);
+        }
+        self.session.as_ref().ok_or_else(|| StoreError::unavailable("write", "there is no connection"))
+    }
+
+    /// Writes all of it, or nothing.
+    async fn commit(&mut self, writes: &[Prepared]) -> Result<Vec<Written>, StoreError> {
+        let gathered = gather(writes);
+        let version = self.versions.take(gathered.len()).await?;
+        let several = gathered.iter().any(|of| of.round > 0);
+        let mut statements = Vec::with_capacity(gathered.len());
+        for (version, of) in (version..).zip(&gathered) {
+            statements.push(deeds::statement(of, version));
+            if several {
+                // What is there now may not be there after the next round.
+                statements.push(deeds::which_are_there(of));
+            }
+        }
+        let session = self.session().await?;
+        let mut prepared = Vec::with_capacity(statements.len());
+        for sql in &statements {
+            // Nothing is sent before all of them are understood.
+            prepared.push(session.prepare(&sql.text).await.map_err(unavailable("write"))?);
+        }
+        let mut tries = 0;
+        let rows = loop {
+            match in_one(session, &statements, &prepared).await {
+                Ok(rows) => break rows,
+                Err(error) if is_crossed(&error) && tries < TRIES => {
+                    tracing::debug!(error = said(&error), "writing again");
+                    tries += 1;
+                }
+                Err(error) => return Err(unsure("write")(error)),
+            }
+        };
+        let mut outcome = Outcome(vec![Written::Conflict; writes.len()]);
+        let mut rows = rows.into_iter();
+        for (version, of) in (version..).zip(&gathered) {
+            let done = rows.next().unwrap_or_default();
+            outcome.note(of, &done, version);
+            let there = if several { rows.next() } else { None };
+            if of.deed != Deed::Create && done.len() < of.writes.len() {
+                let missed = outcome.missed(of);
+                let there = match there {
+                    Some(there) => Some(there),
+                    // It is written, and is answered for: what cannot be told is a conflict, which asks to look again.
+                    None => session.query(&deeds::which_are_there(&missed)).await.ok(),
+                };
+                outcome.tell_apart(&missed, there.as_deref());
+            }
+        }
+        Ok(outcome.0)
+    }
+}
+
+async fn ask(session: &Session, sql: &Sql, statement: &Statement) -> Result<Vec<Row>, Error> {
+    let values: Vec<&(dyn ToSql + Sync)> = sql.values.iter().map(|value| value as _).collect();
+    session.client.query(statement, &values).await
+}
+
+/// Sends all statements at once, and waits for their answers. Several are one transaction.
+async fn in_one(
+    session: &Session,
+    statements: &[Sql],
+    prepared: &[Statement],
+) -> Result<Vec<Vec<Row>>, Error> {
+    if let ([sql], [statement]) = (statements, prepared) {
+        return Ok(vec![ask(session, sql, statement).await?]);
+    }
+    let begin = session.client.batch_execute("BEGIN");
+    let all = join_all(statements.iter().zip(prepared).map(|(sql, statement)| ask(session, sql, statement)));
+    let (begun, asked) = futures::future::join(begin, all).await;
+    let rows: Result<Vec<Vec<Row>>, Error> = begun.and_then(|()| asked.into_iter().collect());
+    match rows {
+        Ok(rows) => {
+            session.client.batch_execute("COMMIT").await?;
+            Ok(rows)
+        }
+        Err(error) => {
+            let _ = session.client.batch_execute("ROLLBACK").await;
+            Err(error)
+        }
+    }
+}
+
+/// What became of each write, by the place where it stands.
+struct Outcome(Vec<Written>);
+
+impl Outcome {
+    fn set(&mut self, place: usize, written: Written) {
+        if let Some(held) = self.0.get_mut(place) {
+            *held = written;
+        }
+    }
+
+    fn note(&mut self, of: &Gathered<'_>, rows: &[Row], version: i64) {
+        let applied = keys_in(rows);
+        let otherwise = if of.deed == Deed::Create { Written::Exists } else { Written::Missing };
+        for (write, place) in of.writes.iter().zip(&of.places) {
+            let is_applied = applied.contains(&named(write));
+            let written =
+                if is_applied { Written::Applied(Version(version.unsigned_abs())) } else { otherwise };
+            self.set(*place, written);
+        }
+    }
+
+    fn missed<'a>(&self, of: &Gathered<'a>) -> Gathered<'a> {
+        let each = of.writes.iter().copied().zip(of.places.iter().copied());
+        let missed = each.filter(|(_, place)| self.0.get(*place) == Some(&Written::Missing));
+        let (writes, places) = missed.unzip();
+        Gathered { collection: of.collection, deed: of.deed, writes, places, round: of.round }
+    }
+
+    fn tell_apart(&mut self, missed: &Gathered<'_>, there: Option<&[Row]>) {
+        let there = there.map(keys_in);
+        for (write, place) in missed.writes.iter().zip(&missed.places) {
+            if there.as_ref().is_none_or(|there| there.contains(&named(write))) {
+                self.set(*place, Written::Conflict);
+            }
+        }
+    }
+}
+
+fn named(write: &Prepared) -> (&str, Option<&str>) {
+    (write.key.id.as_str(), write.key.domain.as_ref().map(rota_model::domain::Domain::as_str))
+}
+
+fn keys_in(rows: &[Row]) -> HashSet<(&str, Option<&str>)> {
+    rows.iter().filter_map(|row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?))).collect()
+}

@@ -1,0 +1,172 @@
+//! A real PostgreSQL for tests: a private server below a temporary folder, on a free port of loopback, as a user who is not
+//! root. It ends with the test, even if that is killed: a shell holds it, whose input ends with the test. Where a person has
+//! a server, `ROTA_TEST_POSTGRES_URL` names it, and that is used instead.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// Where somebody's own server is.
+pub const URL: &str = "ROTA_TEST_POSTGRES_URL";
+
+/// Starts the server, and ends it when nobody is there any more who could.
+const HOLD: &str = r#"
+"$1" -D "$2" -k "$2" -p "$3" -c listen_addresses=127.0.0.1 -c fsync="$4" -c max_connections=400 \
+    -c full_page_writes="$4" -c log_min_messages=warning >>"$2/log" 2>&1 &
+cat >/dev/null
+kill -INT $!
+wait $!
+"#;
+
+/// A server of one's own, that can be stopped and started again.
+pub struct Server {
+    folder: TempDir,
+    port: u16,
+    durable: bool,
+    held: Option<Child>,
+}
+
+impl Server {
+    /// Starts one. What it acknowledges is on disk only if that is asked for: a test that loses no power need not wait.
+    pub fn start(durable: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        fs::create_dir(&data).unwrap();
+        if let Some((user, group)) = other_user() {
+            for path in [folder.path(), &data] {
+                chown(path, Some(user), Some(group)).unwrap();
+            }
+        }
+        let mut make = as_other(Command::new(program("initdb")));
+        make.args(["--auth=trust", "--username=rota", "--no-sync", "--locale=C", "--encoding=UTF8", "-D"]);
+        let made = make.arg(&data).current_dir(folder.path()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Self { folder, port, durable, held: None };
+        server.resume();
+        server
+    }
+
+    /// Starts it again after it was stopped.
+    pub fn resume(&mut self) {
+        let data = self.folder.path().join("data");
+        let mut hold = as_other(Command::new("sh"));
+        hold.args(["-c", HOLD, "sh"]).arg(program("postgres")).arg(&data).arg(self.port.to_string());
+        hold.arg(if self.durable { "on" } else { "off" }).current_dir(self.folder.path());
+        self.held = Some(hold.stdin(Stdio::piped()).spawn().unwrap());
+        for _ in 0..600 {
+            let mut asks = Command::new(program("pg_isready"));
+            asks.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
+            if asks.status().unwrap().success() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("PostgreSQL does not start:\n{}", self.log());
+    }
+
+    /// Stops it, as an operator would: whoever is connected is cut off.
+    pub fn stop(&mut self) {
+        let Some(mut held) = self.held.take() else { return };
+        drop(held.stdin.take());
+        held.wait().unwrap();
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgres://rota@127.0.0.1:{}/postgres", self.port)
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("data/log")).unwrap_or_default()
+    }
+
+    /// An empty place in it.
+    pub fn fresh(&self) -> String {
+        fresh_in(&self.url())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// An empty place in the server that all tests of a process share.
+pub fn fresh() -> String {
+    static SHARED: OnceLock<Option<Server>> = OnceLock::new();
+    let shared = SHARED.get_or_init(|| std::env::var(URL).is_err().then(|| Server::start(false)));
+    match shared {
+        Some(server) => server.fresh(),
+        None => fresh_in(&std::env::var(URL).unwrap()),
+    }
+}
+
+/// A schema of its own for a test.
+fn fresh_in(url: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("test_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    run_sql(url, &format!("DROP SCHEMA IF EXISTS {name} CASCADE; CREATE SCHEMA {name}"));
+    let sign = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{sign}options=-csearch_path%3D{name}")
+}
+
+/// Runs statements by `psql`, as an operator would. Says what it printed.
+pub fn run_sql(url: &str, sql: &str) -> String {
+    let psql = Command::new(program("psql"))
+        .args([
+            "--no-psqlrc",
+            "--quiet",
+            "--tuples-only",
+            "--no-align",
+            "-v",
+            "ON_ERROR_STOP=1",
+            url,
+            "-c",
+            sql,
+        ])
+        .output()
+        .unwrap();
+    assert!(psql.status.success(), "{sql}: {}", String::from_utf8_lossy(&psql.stderr));
+    String::from_utf8(psql.stdout).unwrap().trim().to_owned()
+}
+
+/// Debian keeps the programs of a server apart from those on the path.
+fn program(name: &str) -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions.filter_map(|entry| {
+        let version: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let program = entry.path().join("bin").join(name);
+        program.exists().then_some((version, program))
+    });
+    newest.max().map_or_else(|| Path::new(name).to_owned(), |(_, program)| program)
+}
+
+/// PostgreSQL does not run as root: whoever is root takes the user that its package made, or nobody.
+fn other_user() -> Option<(u32, u32)> {
+    if !rustix::process::getuid().is_root() {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let ids = |name: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut parts = line.split(':').skip(2).map(str::parse);
+        Some((parts.next()?.ok()?, parts.next()?.ok()?))
+    };
+    Some(ids("postgres").or_else(|| ids("nobody")).unwrap_or((65_534, 65_534)))
+}
+
+fn as_other(mut command: Command) -> Command {
+    if let Some((user, group)) = other_user() {
+        command.uid(user).gid(group);
+    }
+    command
+}
