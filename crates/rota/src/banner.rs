@@ -7,6 +7,7 @@ use rota_store_sqlite::durability::Durability;
 use crate::config::Config;
 use crate::first_start::FirstKey;
 use crate::output::time;
+use crate::stores::StoreAt;
 
 pub(crate) struct Facts<'a> {
     pub(crate) address: &'a str,
@@ -27,14 +28,18 @@ pub(crate) enum Kept {
 
 pub(crate) fn text(facts: &Facts<'_>) -> String {
     let Facts { address, config, code, first_key, kept } = facts;
-    let mut lines = vec![
-        format!("Rota {} is up.", env!("CARGO_PKG_VERSION")),
-        String::new(),
-        format!("  page   {address}/#signin={code}"),
-        "         (this address signs a browser in, once)".to_owned(),
-        format!("  API    {address}/api/v1"),
-        format!("  data   {}", config.data.display()),
-    ];
+    let mut lines = vec![format!("Rota {} is up.", env!("CARGO_PKG_VERSION")), String::new()];
+    if config.is_open() {
+        lines.extend([
+            format!("  page   {address}/#signin={code}"),
+            "         (this address signs a browser in, once)".to_owned(),
+            format!("  API    {address}/api/v1"),
+        ]);
+    }
+    lines.push(format!("  data   {}", config.data.display()));
+    if config.store != StoreAt::Folder(config.data.clone()) {
+        lines.push(format!("  store  {}", config.store));
+    }
     match (first_key, kept) {
         (Some(first), kept) => lines.extend(key_lines(first, kept)),
         (None, Kept::Nowhere) => {
@@ -44,7 +49,7 @@ pub(crate) fn text(facts: &Facts<'_>) -> String {
         }
         (None, _) => {}
     }
-    if !config.listen.ip().is_loopback() {
+    if config.is_open() && !config.listen.ip().is_loopback() {
         lines.push(format!("  note   {} is open to the network, and not encrypted", config.listen));
     }
     if let Durability::Within(span) = config.durability {

@@ -10,6 +10,14 @@ use crate::arguments;
 use crate::commands::{domain, job, job_type, key, log, metric, node, session, store, timer, up, user};
 use crate::output::Format;
 
+const SERVE_EXAMPLES: &str = "\
+Each node needs a folder of its own, which tells who it is; everything else is in the store. The first node makes the \
+tables.
+
+Examples:
+  rota serve --store postgres://rota:secret@db.example/rota --data /srv/rota --listen 10.0.0.5:7682
+  rota serve --store postgres://rota:secret@db.example/rota --data /srv/rota --roles processor";
+
 const AFTER_HELP: &str = "\
 Signing in:
   `rota up` and `rota login` store a key for this user. ROTA_API_KEY goes before what is stored.
@@ -77,6 +85,9 @@ pub(crate) struct Everywhere {
 pub(crate) enum Command {
     /// Start everything in one process, on the embedded store
     Up(up::UpArgs),
+    /// Start one node of several, on a store that they share
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(up::ServeArgs),
     /// Submit jobs and follow them
     #[command(subcommand)]
     Job(job::JobCommand),

@@ -53,12 +53,14 @@ impl Context {
 }
 
 pub(crate) async fn run(cli: Cli, own_types: OwnTypes) -> Result<(), Failure> {
-    if let Command::Up(args) = cli.command {
-        return Box::pin(up::run(args, own_types)).await;
-    }
+    let command = match cli.command {
+        Command::Up(args) => return up::run(args, own_types).await,
+        Command::Serve(args) => return up::run_shared(args, own_types).await,
+        command => command,
+    };
     let context = Context::new(cli.everywhere)?;
-    match cli.command {
-        Command::Up(_) => Ok(()),
+    match command {
+        Command::Up(_) | Command::Serve(_) => Ok(()),
         Command::Job(command) => job::run(&context, command).await,
         Command::Type(command) => job_type::run(&context, command).await,
         Command::Timer(command) => timer::run(&context, command),

@@ -14,6 +14,7 @@ use rota_handlers::exec::ExecSettings;
 use rota_handlers::http::HttpSettings;
 use rota_model::keep::Keep;
 use rota_model::log::Level;
+use rota_model::node::NodeRole;
 use rota_store_sqlite::durability::Durability;
 use rota_traces::{Endpoint, NoEndpoint};
 use serde::Deserialize;
@@ -21,6 +22,7 @@ use serde::Deserialize;
 use crate::arguments;
 use crate::config::handlers::{EXEC_KEYS, ExecTable, HTTP_KEYS, HttpTable};
 use crate::exit::{Exit, Failure};
+use crate::stores::StoreAt;
 
 const DEFAULT_FILE: &str = "rota.toml";
 const DEFAULT_DATA: &str = "./rota-data";
@@ -31,8 +33,10 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const MAX_GRACE: Duration = Duration::from_secs(60 * 60);
 /// What is lost with the power must stay little, and a disk cannot be asked more often than it answers.
 const WITHIN: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 14] = [
     "data",
+    "store",
+    "roles",
     "listen",
     "name",
     "capacity",
@@ -48,9 +52,11 @@ const KEYS: [&str; 12] = [
 /// Keys that are tables, with the keys of those.
 const TABLES: [(&str, &[&str]); 3] = [("http", &HTTP_KEYS), ("exec", &EXEC_KEYS), ("traces", &["endpoint"])];
 /// What the environment may say to any command of this program.
-const VARIABLES: [&str; 16] = [
+const VARIABLES: [&str; 18] = [
     "ROTA_CONFIG",
     "ROTA_DATA",
+    "ROTA_STORE",
+    "ROTA_ROLES",
     "ROTA_LISTEN",
     "ROTA_NAME",
     "ROTA_CAPACITY",
@@ -105,6 +111,19 @@ pub(crate) struct UpArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// Flags of `rota serve`: those of `rota up`, and what a node of a cluster is told besides.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct ServeArgs {
+    /// Store that all nodes share: postgres://USER:PASSWORD@HOST/DATABASE, or sqlite:DIR for one node alone
+    #[arg(long, value_name = "URL", env = "ROTA_STORE", hide_env_values = true)]
+    pub(crate) store: Option<String>,
+    /// What this node does: web, processor, or both with a comma [default: web,processor]
+    #[arg(long, value_name = "ROLES", env = "ROTA_ROLES")]
+    pub(crate) roles: Option<String>,
+    #[command(flatten)]
+    pub(crate) node: UpArgs,
+}
+
 /// The folder that a command works on by itself, whether or not a Rota is running there.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct FolderArgs {
@@ -128,7 +147,10 @@ impl FolderArgs {
 /// What was decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Config {
+    /// Where the node keeps who it is and, if it is the embedded one, the store.
     pub(crate) data: PathBuf,
+    pub(crate) store: StoreAt,
+    pub(crate) roles: Vec<NodeRole>,
     pub(crate) listen: SocketAddr,
     pub(crate) name: String,
     pub(crate) capacity: u32,
@@ -146,6 +168,8 @@ pub(crate) struct Config {
 #[derive(Debug, Default, Deserialize)]
 struct File {
     data: Option<PathBuf>,
+    store: Option<String>,
+    roles: Option<String>,
     listen: Option<String>,
     name: Option<String>,
     capacity: Option<u32>,
@@ -168,12 +192,43 @@ struct TracesTable {
 }
 
 impl Config {
+    /// For `rota up`: everything in one process, in one folder.
     pub(crate) fn read(args: UpArgs, environment: impl Iterator<Item = OsString>) -> Result<Self, Failure> {
         check_variables(environment)?;
         let file = read_file(args.config.as_deref())?;
+        if std::env::var_os("ROTA_STORE").is_some() || file.store.is_some() {
+            let why = "a store is named, and `rota up` has its own: use `rota serve`, or leave the store out";
+            return Err(refused(why.to_owned()));
+        }
+        Self::of(args, file, None, None)
+    }
+
+    /// For `rota serve`.
+    pub(crate) fn read_shared(
+        args: ServeArgs,
+        environment: impl Iterator<Item = OsString>,
+    ) -> Result<Self, Failure> {
+        check_variables(environment)?;
+        let mut file = read_file(args.node.config.as_deref())?;
+        let (store, roles) = (args.store.or(file.store.take()), args.roles.or(file.roles.take()));
+        let unnamed = "name the store that the nodes share: --store postgres://USER:PASSWORD@HOST/DATABASE";
+        let store = StoreAt::parse(&store.ok_or_else(|| refused(unnamed.to_owned()))?)?;
+        let roles = roles.map(|roles| parse_roles(&roles)).transpose()?;
+        Self::of(args.node, file, Some(store), roles)
+    }
+
+    fn of(
+        args: UpArgs,
+        file: File,
+        store: Option<StoreAt>,
+        roles: Option<Vec<NodeRole>>,
+    ) -> Result<Self, Failure> {
         let listen = args.listen.or(file.listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
+        let data = args.data.or(file.data).unwrap_or_else(|| DEFAULT_DATA.into());
         let config = Self {
-            data: args.data.or(file.data).unwrap_or_else(|| DEFAULT_DATA.into()),
+            store: store.unwrap_or_else(|| StoreAt::Folder(data.clone())),
+            roles: roles.unwrap_or_else(|| vec![NodeRole::Web, NodeRole::Processor, NodeRole::Observer]),
+            data,
             listen: listen.parse().map_err(|_| {
                 refused(format!(
                     "'{listen}' is not an address and port to listen on, such as {DEFAULT_LISTEN}"
@@ -197,6 +252,11 @@ impl Config {
         Ok(config)
     }
 
+    /// Whether the node answers requests.
+    pub(crate) fn is_open(&self) -> bool {
+        self.roles.contains(&NodeRole::Web)
+    }
+
     fn check(&self) -> Result<(), Failure> {
         if !(1..=MAX_CAPACITY).contains(&self.capacity) {
             return Err(refused(format!(
@@ -208,6 +268,23 @@ impl Config {
         check.line("name", &self.name, 1..=rota_model::check::MAX_NAME_CHARS);
         check.finish().map_err(|invalid| refused(invalid.to_string()))
     }
+}
+
+/// The observer is the role behind the page, and comes with it.
+fn parse_roles(text: &str) -> Result<Vec<NodeRole>, Failure> {
+    let mut roles = Vec::new();
+    for name in text.split(',').map(str::trim) {
+        match name {
+            "web" => roles.extend([NodeRole::Web, NodeRole::Observer]),
+            "processor" => roles.push(NodeRole::Processor),
+            _ => {
+                return Err(refused(format!("roles are web and processor, divided by commas; not '{name}'")));
+            }
+        }
+    }
+    roles.sort_unstable();
+    roles.dedup();
+    Ok(roles)
 }
 
 fn grace(text: &str) -> Result<Duration, Failure> {

@@ -40,6 +40,7 @@ mod exit;
 mod first_start;
 mod output;
 mod program;
+mod stores;
 
 pub use program::Program;
 

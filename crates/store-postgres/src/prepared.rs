@@ -154,7 +154,7 @@ pub(crate) struct Gathered<'a> {
 /// rarely wait for one another crosswise.
 pub(crate) fn gather(writes: &[Prepared]) -> Vec<Gathered<'_>> {
     let mut rounds: HashMap<&Key, usize> = HashMap::new();
-    let mut gathered: BTreeMap<(usize, usize, Deed), Vec<(&Prepared, usize)>> = BTreeMap::new();
+    let mut gathered: BTreeMap<_, Vec<(&Prepared, usize)>> = BTreeMap::new();
     for (nth, write) in writes.iter().enumerate() {
         let round = rounds.entry(&write.key).and_modify(|round| *round += 1).or_default();
         let place = ALL.iter().position(|known| *known == write.key.collection).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `rota up`: everything in one process, on the embedded store.
+//! `rota up`: everything in one process, on the embedded store; and `rota serve`: one node of several, on a store that they
+//! share.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,9 +14,7 @@ use rota_handlers::exec::Exec;
 use rota_handlers::http::{Http, Trust};
 use rota_model::check::Invalid;
 use rota_model::ids::NodeId;
-use rota_model::node::NodeRole;
 use rota_store::{Store, StoreError};
-use rota_store_sqlite::SqliteStore;
 use rota_store_sqlite::holder::{Holder, HolderError};
 use rota_traces::{Exporter, Service};
 use rota_web::accounts::Accounts;
@@ -28,26 +27,37 @@ use tokio_util::task::TaskTracker;
 use crate::banner::Kept;
 use crate::clock::surroundings;
 use crate::config::Config;
-pub(crate) use crate::config::UpArgs;
+pub(crate) use crate::config::{ServeArgs, UpArgs};
 use crate::exit::{Exit, Failure};
 use crate::first_start::{self, FirstKey};
 use crate::program::OwnTypes;
-use crate::{banner, credentials, output};
+use crate::{banner, credentials, output, stores};
 
 pub(crate) async fn run(args: UpArgs, own_types: OwnTypes) -> Result<(), Failure> {
     log_to_stderr();
-    allow_many_files();
     let config = Config::read(args, std::env::vars_os().map(|(name, _)| name))?;
+    Box::pin(serve(config, own_types)).await
+}
+
+pub(crate) async fn run_shared(args: ServeArgs, own_types: OwnTypes) -> Result<(), Failure> {
+    log_to_stderr();
+    let config = Config::read_shared(args, std::env::vars_os().map(|(name, _)| name))?;
+    Box::pin(serve(config, own_types)).await
+}
+
+async fn serve(config: Config, own_types: OwnTypes) -> Result<(), Failure> {
+    allow_many_files();
     let surroundings = surroundings()?;
     let types = job_types(&config, &surroundings, own_types)?;
-    let listener = listen(&config).await?;
-    let address = listener.local_addr().unwrap_or(config.listen);
+    let listener = if config.is_open() { Some(listen(&config).await?) } else { None };
+    let address = listener.as_ref().and_then(|open| open.local_addr().ok()).unwrap_or(config.listen);
     let holder = Holder::take(&config.data, &who(&address, &surroundings))?;
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open_with(&config.data, holder, config.durability)?);
+    let opened = stores::open(&config, holder).await?;
+    let store = &opened.store;
 
     let stop = CancellationToken::new();
     let address = display_address(address);
-    let started = start(&config, &address, &store, &surroundings, types, &stop).await?;
+    let started = start(&config, &address, store, &surroundings, types, &stop).await?;
     let code = started.app.sign_in_code.issue(&surroundings);
     let banner = banner::text(&banner::Facts {
         address: &address,
@@ -63,7 +73,13 @@ pub(crate) async fn run(args: UpArgs, own_types: OwnTypes) -> Result<(), Failure
     let parts = TaskTracker::new();
     let desk = Arc::clone(&started.node.desk);
     let node = parts.spawn(started.node.run(stop.clone()));
-    let web = parts.spawn(rota_web::server::serve(listener, started.app));
+    let (app, stopped) = (started.app, stop.clone());
+    let web = parts.spawn(async move {
+        match listener {
+            Some(listener) => _ = rota_web::server::serve(listener, app).await,
+            None => stopped.cancelled().await,
+        }
+    });
     parts.close();
     let told = tokio::select! {
         () = told() => true,
@@ -144,7 +160,7 @@ async fn start(
         name: config.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         capacity: config.capacity,
-        roles: vec![NodeRole::Web, NodeRole::Processor, NodeRole::Observer],
+        roles: config.roles.clone(),
         controllable: config.node_control,
         grace: config.grace,
         registry: true,

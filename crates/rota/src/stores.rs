@@ -1,0 +1,110 @@
+//! Which store an address names, and how it is opened.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rota_store::Store;
+use rota_store_postgres::PostgresStore;
+use rota_store_sqlite::SqliteStore;
+use rota_store_sqlite::holder::Holder;
+use url::Url;
+
+use crate::config::Config;
+use crate::exit::Failure;
+
+/// Where documents are kept.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum StoreAt {
+    /// The embedded store, in a folder.
+    Folder(PathBuf),
+    /// PostgreSQL, at an address that may hold a password.
+    Postgres(Url),
+}
+
+impl StoreAt {
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        if let Some(folder) = text.strip_prefix("sqlite:").filter(|folder| !folder.is_empty()) {
+            return Ok(Self::Folder(folder.into()));
+        }
+        let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "postgres" | "postgresql"));
+        // Without what was written: it may hold a password.
+        let refused = || {
+            Failure::refused(
+                "the store must be sqlite:DIR or postgres://USER:PASSWORD@HOST/DATABASE".to_owned(),
+            )
+        };
+        url.map(Self::Postgres).ok_or_else(refused)
+    }
+}
+
+/// As it may be shown to anybody.
+impl fmt::Display for StoreAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => write!(f, "{}", folder.display()),
+            Self::Postgres(url) => {
+                let mut shown = url.clone();
+                if shown.password().is_some() {
+                    // An address that has a password can have another.
+                    let _ = shown.set_password(Some("***"));
+                }
+                shown.set_query(None);
+                write!(f, "{shown}")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for StoreAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A store that is open, and what must live as long as the node on it: the lock on its folder.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) _identity: Option<Holder>,
+}
+
+/// Opens what was decided on. The folder with the identity of the node is ours alone, whichever store it uses.
+pub(crate) async fn open(config: &Config, holder: Holder) -> Result<Opened, Failure> {
+    Ok(match &config.store {
+        StoreAt::Folder(folder) if *folder == config.data => {
+            let store = SqliteStore::open_with(folder, holder, config.durability)?;
+            Opened { store: Arc::new(store), _identity: None }
+        }
+        StoreAt::Folder(folder) => {
+            let own = Holder::take(folder, "a Rota that keeps its store here")?;
+            let store = SqliteStore::open_with(folder, own, config.durability)?;
+            Opened { store: Arc::new(store), _identity: Some(holder) }
+        }
+        StoreAt::Postgres(url) => {
+            let store = PostgresStore::open(url.as_str()).await?;
+            Opened { store: Arc::new(store), _identity: Some(holder) }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_shown_to_nobody() {
+        let store = StoreAt::parse("postgres://rota:secret@db.example:5432/rota?sslmode=require").unwrap();
+        assert_eq!(store.to_string(), "postgres://rota:***@db.example:5432/rota");
+        assert_eq!(format!("{store:?}"), store.to_string());
+        let wrong = StoreAt::parse("postgre://rota:secret@db.example/rota").unwrap_err();
+        assert!(!wrong.message.contains("secret"), "{}", wrong.message);
+    }
+
+    #[test]
+    fn a_store_is_named_by_its_scheme() {
+        assert_eq!(StoreAt::parse("sqlite:./data").unwrap(), StoreAt::Folder("./data".into()));
+        for wrong in ["", "sqlite:", "./data", "mysql://db/rota", "postgres"] {
+            assert!(StoreAt::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
