@@ -77,6 +77,14 @@ impl Home {
         Rota::start(command)
     }
 
+    /// `rota serve` on a free port, as one node of those that share this store.
+    pub fn serve(&self, store: &str, flags: &[&str]) -> Rota {
+        let mut command = self.command();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--store", store, "--data"]).arg(self.data());
+        command.args(flags).env("ROTA_BOOTSTRAP_KEY", KEY).stderr(self.open_log());
+        Rota::start(command)
+    }
+
     /// The same, where no more than so many files may be open.
     pub fn up_with_few_files(&self, files: u32) -> Rota {
         let limited = self.up_command();
