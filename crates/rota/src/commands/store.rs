@@ -1,5 +1,5 @@
-//! `rota store`: what an operator does with the folder of the embedded store. It needs no running Rota, and apart from
-//! restoring it minds none. What is told about it stands in [`view`].
+//! `rota store`: what an operator does with the folder of the embedded store, or with the database in its place. It needs no
+//! running Rota, and apart from restoring it minds none. What is told about it stands in [`view`].
 
 mod view;
 
@@ -64,6 +64,9 @@ pub(crate) enum StoreCommand {
         #[command(flatten)]
         of: FolderArgs,
     },
+    /// Print the statements that make the tables in PostgreSQL
+    #[command(after_help = SCHEMA_EXAMPLES)]
+    Schema,
     /// Show how large the store is and what takes the room
     #[command(after_help = STATS_EXAMPLES)]
     Stats {
@@ -71,6 +74,13 @@ pub(crate) enum StoreCommand {
         of: FolderArgs,
     },
 }
+
+const SCHEMA_EXAMPLES: &str = "\
+A node makes these itself when it starts, if its role may. Where it may not, somebody who may runs them, and grants its \
+role to read and write them.
+
+Example:
+  rota store schema | psql postgres://owner@db.example/rota";
 
 #[derive(Args, Debug)]
 pub(crate) struct RestoreArgs {
@@ -89,6 +99,7 @@ pub(crate) async fn run(context: &Context, command: StoreCommand) -> Result<(), 
         StoreCommand::Restore(args) => put_back(context, args).await,
         StoreCommand::Check { of } => look_through(context, of.folder()?).await,
         StoreCommand::Stats { of } => measure(context, of.folder()?).await,
+        StoreCommand::Schema => crate::output::print(rota_store_postgres::schema().trim_end()),
     }
 }
 
