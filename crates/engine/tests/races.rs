@@ -66,9 +66,12 @@ struct Computes(Arc<AtomicBool>);
 impl Handler for Computes {
     async fn run(&self, job: Context) -> Result<Map<String, Value>, HandlerError> {
         self.0.store(true, Ordering::Relaxed);
-        while !job.cancelled.is_cancelled() {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        // The thread's other tasks go elsewhere meanwhile.
+        tokio::task::block_in_place(|| {
+            while !job.cancelled.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
         Err(HandlerError::Stopped)
     }
 }

@@ -3,12 +3,7 @@
 //! lost, nothing is recorded twice, and nobody alive is condemned.
 //!
 //! `ROTA_CLUSTER_JOBS` makes more of them.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a surprise is a failure of the test; what was measured is told"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a surprise is a failure of the test")]
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};

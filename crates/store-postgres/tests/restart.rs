@@ -1,11 +1,6 @@
 //! PostgreSQL is restarted in the middle of writes: nothing acknowledged is lost, what nobody knows of is there once or not
 //! at all, and the totals are what they must be.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a surprise is a failure of the test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a surprise is a failure of the test")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
