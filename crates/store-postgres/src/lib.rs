@@ -1,7 +1,7 @@
 //! A store that many nodes share: PostgreSQL.
 //!
 //! - [`session`]: connections, and how callers come by one; [`opening`]: how the database is made
-//! - [`schema`], [`names`]: tables, indexes and views, derived from the declarations of the collections
+//! - [`mod@schema`], [`names`]: tables, indexes and views, derived from the declarations of the collections
 //! - [`row`], [`value`]: a document as columns and a body
 //! - [`writer`]: writes of all callers, gathered into few commits; [`prepared`]: writes made ready for it; [`deeds`]: the
 //!   statement for writes of one kind
