@@ -21,8 +21,8 @@ impl Client {
         self.get(&["api", "v1", "domains", domain.as_str(), "job-types", kind]).document().await
     }
 
-    /// Defines a type, or replaces everything that the domain said of it. Status 409 if jobs that wait would be refused,
-    /// unless it is forced.
+    /// Defines a type, or replaces everything that the domain said of it. Status 409 if jobs that wait, or what timers make,
+    /// would be refused, unless it is forced.
     pub async fn set_job_type(
         &self,
         domain: &Domain,

@@ -5,13 +5,13 @@
 //! backoff and timeout holds where a submission says nothing.
 //!
 //! A payload is checked when it is submitted, and never again: what was accepted runs. So a change of a type decides about
-//! submissions from then on. One that would refuse what waits in the queue is refused itself, unless it is forced. A job
-//! that comes in while the queue is looked through, or on a node that has not heard of the change yet, is checked by the
-//! type as it was, and runs as those do that were there before.
+//! submissions from then on. One that would refuse what waits in the queue, or what a timer is going to make, is refused
+//! itself, unless it is forced. A job that comes in while the queue is looked through, or on a node that has not heard of the
+//! change yet, is checked by the type as it was, and runs as those do that were there before.
 //!
 //! - [`cache`]: what submissions are checked against, without asking the store each time
 //! - [`changes`]: define, change and delete types
-//! - [`queue`]: which jobs are in the way of a change
+//! - [`queue`]: which jobs and timers are in the way of a change
 
 mod cache;
 mod changes;
@@ -25,6 +25,7 @@ use rota_model::domain::Domain;
 use rota_model::job::NewJob;
 use rota_model::job_type::{JobType, JobTypeView, TypeLimits};
 use rota_model::node::{NodeRole, NodeState};
+use rota_store::access::WebService;
 use rota_store::hints::News;
 use rota_store::job_types::JobTypes as StoredTypes;
 use rota_store::jobs::Jobs;
@@ -41,13 +42,15 @@ use cache::Cache;
 
 pub(crate) use cache::{Known, Told};
 pub use changes::{MAX_TYPES, Put, TypeError};
-pub use queue::InTheWay;
 pub(crate) use queue::TURN;
+pub use queue::{InTheWay, Several};
 
 pub struct TypeRegistry {
     compiled: Arc<JobTypes>,
     stored: StoredTypes,
     jobs: Jobs,
+    /// By which the timers of a domain are looked at.
+    service: WebService,
     nodes: Nodes,
     surroundings: Surroundings,
     cache: Cache,
@@ -76,6 +79,7 @@ impl TypeRegistry {
             compiled,
             stored: StoredTypes::new(Arc::clone(store)),
             jobs: Jobs::new(Arc::clone(store)),
+            service: WebService::new(Arc::clone(store)),
             nodes: Nodes::new(Arc::clone(store)),
             surroundings,
             cache: Cache::default(),

@@ -10,15 +10,19 @@ use std::time::Duration;
 
 use rota_engine::desk::{SubmitError, Submitted};
 use rota_engine::registry::{Put, TypeError};
+use rota_model::Extra;
 use rota_model::backoff::Backoff;
 use rota_model::domain::Domain;
-use rota_model::ids::JobId;
+use rota_model::ids::{JobId, TimerId};
 use rota_model::job::{Job, JobStatus, NewJob};
 use rota_model::job_type::{JobType, JobTypeSettings};
+use rota_model::timer::{Schedule, Task, Timer, TimerStatus};
+use rota_store::access::Recorder;
 use rota_store::collection::JOB_TYPES;
 use rota_store::hints::Hint;
 use rota_store::memory::MemoryStore;
 use rota_store::seam::Key;
+use rota_store::timers::TimerKey;
 use rota_testkit::faults::{Call, Effect, Fate, FaultyStore, Lot, Truth};
 use serde_json::{Value, json};
 use stage::{Running, Stage, act};
@@ -132,6 +136,7 @@ async fn a_change_that_would_refuse_what_waits_is_refused_and_names_it() {
     let misfits: Vec<JobId> = ids.map(|(_, accepted)| accepted.unwrap().job_id).collect();
     let refused = put(&node, "elsewhere", settings(needs("number"))).await;
     let Err(TypeError::Misfits(found)) = refused else { panic!("{refused:?}") };
+    let found = found.jobs;
     assert_eq!((found.count, found.ids.len()), (50, 20));
     assert!(found.ids.iter().all(|id| misfits.contains(id)));
     submit(&node, "elsewhere", json!({})).await.unwrap();
@@ -146,6 +151,47 @@ async fn a_change_that_would_refuse_what_waits_is_refused_and_names_it() {
     node.stop().await;
 }
 
+/// Stores a timer as the recorder does.
+async fn timer(stage: &Stage, kind: &str, payload: Option<Value>, status: TimerStatus) -> TimerId {
+    let key = TimerKey {
+        domain: Domain::default(),
+        uuid: TimerId::derived(&[&format!("{kind} {payload:?} {status}")]),
+    };
+    let task = Task { kind: Some(kind.to_owned()), payload, ..Task::default() };
+    let schedule = Schedule::new("30 2 * * *");
+    let timer = Timer { task, schedule, name: None, status, section: None, extra: Extra::new() };
+    Recorder::new(Arc::clone(&stage.store)).timers().create(&key, timer).await.unwrap();
+    key.uuid
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_would_refuse_what_a_timer_makes_is_refused_and_names_it() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    timer(&stage, "elsewhere", Some(json!({"number": 1})), TimerStatus::Active).await;
+    timer(&stage, "elsewhere", Some(json!({"other": 1})), TimerStatus::Completed).await;
+    timer(&stage, "noop", None, TimerStatus::Active).await;
+    put(&node, "elsewhere", settings(needs("number"))).await.unwrap();
+    let mut misfits = vec![
+        timer(&stage, "elsewhere", None, TimerStatus::Active).await,
+        timer(&stage, "elsewhere", Some(json!({"other": 2})), TimerStatus::Paused).await,
+    ];
+    misfits.sort();
+    let changed = settings(json!({"type": "object", "required": ["number"], "properties": {"other": false}}));
+    let refused = put(&node, "elsewhere", changed.clone()).await;
+    let Err(TypeError::Misfits(found)) = refused else { panic!("{refused:?}") };
+    assert_eq!((found.jobs.count, found.timers.count, &found.timers.ids), (0, 2, &misfits));
+    let stored = node.desk.types().own(&Domain::default(), "elsewhere").await.unwrap().unwrap();
+    assert_eq!(stored.document.schema, Some(needs("number")), "nothing is changed");
+    node.desk.types().put(&Domain::default(), job_type("elsewhere", changed), None, true).await.unwrap();
+    put(&node, "nobody-runs", settings(json!({}))).await.unwrap();
+    let makes = timer(&stage, "nobody-runs", None, TimerStatus::Active).await;
+    let refused = node.desk.types().delete(&Domain::default(), "nobody-runs", None, false).await;
+    assert!(matches!(&refused, Err(TypeError::Waiting(way)) if way.timers.ids == [makes]), "{refused:?}");
+    node.desk.types().delete(&Domain::default(), "nobody-runs", None, true).await.unwrap();
+    node.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_type_of_jobs_that_nobody_runs_is_not_deleted_unseen() {
     let stage = Stage::new();
@@ -154,7 +200,10 @@ async fn a_type_of_jobs_that_nobody_runs_is_not_deleted_unseen() {
     put(&node, "invoice", settings(json!({}))).await.unwrap();
     let waits = submit(&node, "invoice", json!({})).await.unwrap();
     let refused = types.delete(&Domain::default(), "invoice", None, false).await;
-    assert!(matches!(&refused, Err(TypeError::Waiting(way)) if way.ids == [waits.job_id]), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(TypeError::Waiting(way)) if way.jobs.ids == [waits.job_id]),
+        "{refused:?}"
+    );
     types.delete(&Domain::default(), "invoice", None, true).await.unwrap();
     assert_eq!(fault(&node, "invoice", json!({})).await, "/input/type");
     assert_eq!(stage.job(waits.job_id).await.document.status, JobStatus::Queued, "it waits on");

@@ -6,9 +6,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rota_engine::desk::{ChangeError, SubmitError};
 use rota_engine::fleet::FleetError;
-use rota_engine::registry::{InTheWay, TypeError};
+use rota_engine::registry::{InTheWay, Several, TypeError};
 use rota_model::check::{FieldError, Invalid};
-use rota_model::ids::JobId;
 use rota_model::job::Refusal;
 use rota_store::StoreError;
 use serde::Serialize;
@@ -27,23 +26,34 @@ pub struct Problem {
     /// The fields at fault.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
-    /// The jobs that are in the way.
+    /// The jobs that wait and are in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub jobs: Option<Box<JobsInTheWay>>,
+    pub jobs: Option<Box<ThoseInTheWay>>,
+    /// The timers that are in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timers: Option<Box<ThoseInTheWay>>,
 }
 
-/// Jobs that wait, and are in the way of what was asked.
+/// Jobs or timers that are in the way of what was asked.
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct JobsInTheWay {
+pub struct ThoseInTheWay {
     pub count: u64,
     /// The first of them, 20 at most.
-    #[schema(value_type = Vec<String>)]
-    pub ids: Vec<JobId>,
+    pub ids: Vec<String>,
 }
 
-impl From<InTheWay> for JobsInTheWay {
-    fn from(found: InTheWay) -> Self {
-        Self { count: found.count, ids: found.ids }
+impl ThoseInTheWay {
+    /// None if there are none.
+    fn of<T: ToString>(found: &Several<T>) -> Option<Box<Self>> {
+        let ids = found.ids.iter().map(ToString::to_string).collect();
+        (found.count > 0).then(|| Box::new(Self { count: found.count, ids }))
+    }
+
+    /// How many of what, and which.
+    fn told(&self, of: &str) -> String {
+        let several = if self.count == 1 { format!("1 {of}") } else { format!("{} {of}s", self.count) };
+        let more = if self.count > self.ids.len() as u64 { " and more" } else { "" };
+        format!("{several} ({}{more})", self.ids.join(", "))
     }
 }
 
@@ -94,6 +104,7 @@ impl Problem {
             detail: detail.into(),
             errors: Vec::new(),
             jobs: None,
+            timers: None,
         }
     }
 
@@ -101,13 +112,16 @@ impl Problem {
         Self::new(Kind::NOT_FOUND, format!("there is no such {what}, or it is not yours to see"))
     }
 
-    /// Jobs are in the way of what was asked.
-    fn in_the_way(what: &str, found: InTheWay, otherwise: &str) -> Self {
-        let jobs = if found.count == 1 { "1 job" } else { &format!("{} jobs", found.count) };
-        let ids = found.ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let more = if found.count > found.ids.len() as u64 { ", and more" } else { "" };
-        let detail = format!("{jobs} {what}: {ids}{more}; {otherwise}");
-        Self { jobs: Some(Box::new(found.into())), ..Self::new(Kind::CONFLICT, detail) }
+    /// Jobs or timers are in the way of what was asked.
+    fn in_the_way(found: &InTheWay, why: &str, otherwise: &str) -> Self {
+        let (jobs, timers) = (ThoseInTheWay::of(&found.jobs), ThoseInTheWay::of(&found.timers));
+        let told = [
+            jobs.as_ref().map(|jobs| jobs.told("waiting job")),
+            timers.as_ref().map(|timers| timers.told("timer")),
+        ];
+        let told = told.into_iter().flatten().collect::<Vec<_>>().join(" and ");
+        let problem = Self::new(Kind::CONFLICT, format!("{why}: {told}; {otherwise}"));
+        Self { jobs, timers, ..problem }
     }
 
     /// Somebody else wrote since the caller looked.
@@ -194,14 +208,15 @@ impl From<TypeError> for Problem {
             TypeError::Missing => Problem::not_found("job type"),
             TypeError::Changed => Problem::changed(),
             TypeError::Misfits(found) => Problem::in_the_way(
-                "of this type that wait would be refused by the new schema",
-                found,
-                "let them end, cancel them, or force it (force=true, --force): then they run all the same",
+                &found,
+                "the new schema would refuse payloads of this type",
+                "let jobs end or cancel them, change or delete timers, or force it (force=true, --force): what waits \
+                 then runs all the same",
             ),
             TypeError::Waiting(found) => Problem::in_the_way(
-                "of this type wait, and no node runs it",
-                found,
-                "cancel them, or force it (force=true, --force): then they wait on",
+                &found,
+                "no node runs this type, and there is work of it",
+                "cancel or delete them, or force it (force=true, --force): then they wait on",
             ),
             TypeError::BuiltIn | TypeError::TooMany => Problem::new(Kind::CONFLICT, error.to_string()),
             TypeError::Busy => Problem::new(Kind::UNAVAILABLE, error.to_string()),

@@ -5,7 +5,11 @@ mod stage;
 
 use axum::body::Body;
 use axum::http::{Request, header};
+use rota_model::ids::TimerId;
+use rota_model::timer::Timer;
 use rota_model::user::Role;
+use rota_store::access::Recorder;
+use rota_store::timers::TimerKey;
 use rota_testkit::process::KEY;
 use serde_json::{Map, Value, json};
 use stage::{Answer, Stage, stage};
@@ -108,6 +112,24 @@ async fn what_waits_is_in_the_way_of_a_change_unless_it_is_forced() {
     let left = stage.get(&format!("{JOBS}?status=QUEUED")).await.body;
     assert_eq!(left["items"].as_array().unwrap().len(), 25, "they wait on");
     assert_eq!(delete(&stage, &format!("{TYPES}/wait")).await, 409, "it is built in");
+}
+
+#[tokio::test]
+async fn what_a_timer_makes_is_in_the_way_too_and_is_named() {
+    let stage = stage().await;
+    put(&stage, INVOICE, json!({})).await;
+    let key = TimerKey { domain: "red".parse().unwrap(), uuid: TimerId::derived(&["nightly"]) };
+    let timer = json!({"task": {"type": "invoice"}, "schedule": {"cron": "30 2 * * *"}});
+    let timer: Timer = serde_json::from_value(timer).unwrap();
+    Recorder::new(stage.store.clone()).timers().create(&key, timer).await.unwrap();
+    let refused = put(&stage, INVOICE, needs("n")).await;
+    assert_eq!(refused.status, 409);
+    assert_eq!(refused.body["timers"], json!({"count": 1, "ids": [key.uuid.to_string()]}));
+    assert_eq!(refused.body.get("jobs"), None);
+    let told = refused.body["detail"].as_str().unwrap();
+    assert!(told.contains(&format!("1 timer ({})", key.uuid)), "{told}");
+    assert_eq!(delete(&stage, INVOICE).await, 409);
+    assert_eq!(put(&stage, &format!("{INVOICE}?force=true"), needs("n")).await.status, 200);
 }
 
 #[tokio::test]

@@ -31,11 +31,11 @@ pub enum TypeError {
     /// It is not the version that the caller decided on.
     #[error("the type changed since it was read")]
     Changed,
-    /// Jobs that wait do not fit the schema that it is to have.
-    #[error("{} jobs that wait do not fit the new schema", .0.count)]
+    /// Jobs that wait, or what timers are going to make, do not fit the schema that it is to have.
+    #[error("{} jobs that wait and {} timers do not fit the new schema", .0.jobs.count, .0.timers.count)]
     Misfits(InTheWay),
-    /// Jobs wait, and nobody would know their type any more.
-    #[error("{} jobs of the type wait, and no node runs it", .0.count)]
+    /// Jobs wait or are still to come, and nobody would know their type any more.
+    #[error("{} jobs of the type wait, {} timers make some, and no node runs it", .0.jobs.count, .0.timers.count)]
     Waiting(InTheWay),
     #[error("the domain has {MAX_TYPES} types of its own: delete one first")]
     TooMany,
@@ -57,7 +57,7 @@ type Tried = Result<Option<Put>, StoreError>;
 
 impl TypeRegistry {
     /// Defines a type of a domain, or changes it: `on` a version, if one is given. Nothing is written if jobs that wait do
-    /// not fit, unless that is forced. Once timers hold payloads, those are looked through here as well.
+    /// not fit, or what timers are going to make does not, unless that is forced.
     pub async fn put(
         &self,
         domain: &Domain,
@@ -81,7 +81,7 @@ impl TypeRegistry {
             let schema_before = before.as_ref().and_then(|before| before.document.schema.as_ref());
             if !seen_through && schema_before != job_type.schema.as_ref() && schema.is_some() {
                 let misfits = self.in_the_way(domain, &job_type.kind, schema.as_ref()).await?;
-                if misfits.count > 0 {
+                if !misfits.is_empty() {
                     return Err(TypeError::Misfits(misfits));
                 }
             }
@@ -118,7 +118,8 @@ impl TypeRegistry {
     }
 
     /// Deletes what a domain defined. A type that is built in then means that one again. If nobody would know the type of
-    /// jobs that wait any more, nothing is done, unless that is forced: they wait on, for a node that runs it.
+    /// jobs that wait or are still to come any more, nothing is done, unless that is forced: they wait on, for a node that
+    /// runs it.
     pub async fn delete(
         &self,
         domain: &Domain,
@@ -141,7 +142,7 @@ impl TypeRegistry {
             }
             if !force && !is_built_in && !self.is_run(kind).await? {
                 let waiting = self.in_the_way(domain, kind, None).await?;
-                if waiting.count > 0 {
+                if !waiting.is_empty() {
                     return Err(TypeError::Waiting(waiting));
                 }
             }

@@ -91,7 +91,7 @@ pub(crate) struct PutArgs {
     backoff: BackoffArgs,
     #[command(flatten)]
     limits: LimitArgs,
-    /// Do it although jobs that wait would be refused
+    /// Do it although jobs that wait, or what timers make, would be refused
     #[arg(long)]
     force: bool,
 }

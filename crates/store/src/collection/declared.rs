@@ -91,7 +91,10 @@ pub static TIMERS: Collection = Collection {
         Field::fixed("status", Kind::Keyword),
         Field::fixed("section", Kind::Integer),
     ],
-    indexes: &[Index::new("of_section", &["section"]).only("status", "ACTIVE")],
+    indexes: &[
+        Index::new("of_section", &["section"]).only("status", "ACTIVE"),
+        Index::new("of_type", &[DOMAIN, "task.type"]),
+    ],
     text: &["name"],
     counted: &["status"],
     deleting: Deleting::Hides(HOUR),

@@ -33,6 +33,7 @@ use tower::ServiceExt as _;
 
 pub(crate) struct Stage {
     pub(crate) app: Arc<App>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) router: Router,
     pub(crate) surroundings: Surroundings,
     pub(crate) stop: CancellationToken,
@@ -81,7 +82,7 @@ pub(crate) async fn stage_of(roles: Vec<NodeRole>, controllable: bool) -> Stage 
     let stop = CancellationToken::new();
     let app = Arc::new(App::new(&node, accounts, stop.clone()));
     tokio::spawn(node.run(stop.clone()));
-    Stage { router: router(Arc::clone(&app)), app, surroundings, stop }
+    Stage { router: router(Arc::clone(&app)), app, store, surroundings, stop }
 }
 
 /// Says its payload's `lines`, each `[level, text]`.

@@ -28,6 +28,7 @@ CREATE INDEX "jobs.expiring" ON "jobs.rows" ("expiresAt") WHERE hidden_at IS NUL
 CREATE INDEX "jobs.hidden" ON "jobs.rows" (hidden_at) WHERE hidden_at IS NOT NULL;
 CREATE INDEX "users.hashed_api_key.pk" ON "users.hashed_api_key" (pk);
 CREATE INDEX "timers.of_section" ON "timers.rows" ("section") WHERE hidden_at IS NULL AND "status" = 'ACTIVE';
+CREATE INDEX "timers.of_type" ON "timers.rows" (in_domain, "task_type") WHERE hidden_at IS NULL;
 CREATE INDEX "timers.hidden" ON "timers.rows" (hidden_at) WHERE hidden_at IS NOT NULL;
 CREATE INDEX "executions.of_timer" ON "executions.rows" ("timer_uuid", "due") WHERE hidden_at IS NULL;
 CREATE INDEX "executions.newest" ON "executions.rows" (in_domain, "due") WHERE hidden_at IS NULL;
