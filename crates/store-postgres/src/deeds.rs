@@ -13,7 +13,9 @@
 
 use rota_store::collection::{Collection, Field, Kind, Reach};
 
-use crate::names::{column, counted, is_shown, key_columns, table, words_apart, words_column, words_table};
+use crate::names::{
+    column, counted, is_shown_by_key, key_columns, table, words_apart, words_column, words_table,
+};
 use crate::prepared::{Deed, Gathered, Prepared, changed_words};
 use crate::row::Cell;
 use crate::select::Sql;
@@ -216,10 +218,10 @@ fn done(collection: &'static Collection, deed: Deed, version: &str) -> String {
         Totals::Come | Totals::Stay => {}
     }
     let shown = match deed {
-        Deed::Purge if collection.hides() => "r.hidden_at IS NOT NULL".to_owned(),
+        Deed::Purge if collection.hides() => "(r.hidden_at IS NOT NULL) IS TRUE".to_owned(),
         // Nothing is hidden in it.
         Deed::Purge => "false".to_owned(),
-        _ => is_shown(collection, "r."),
+        _ => is_shown_by_key(collection, "r."),
     };
     same.push_str(&format!("{} AND r.version = n.expected AND {shown}", same_key(collection, "r", "n")));
     if goes(collection, deed) {
@@ -287,6 +289,10 @@ pub(crate) fn differences(collection: &Collection, each: &str) -> String {
     )
 }
 
+/// Whether it was written. Said like this, those that were are looked up in a table of hashes; as a join it would be what the
+/// server takes for best, and it does not know how many there are.
+const WRITTEN: &str = "(n.id IN (SELECT done.id FROM done)) IS TRUE";
+
 /// The words that stand apart: those that are new or other, and those that are no more.
 pub(crate) fn wording(collection: &'static Collection, deed: Deed) -> String {
     let table = words_table(collection);
@@ -303,8 +309,8 @@ pub(crate) fn wording(collection: &'static Collection, deed: Deed) -> String {
     let set: Vec<String> = columns.iter().map(|name| format!("{name} = excluded.{name}")).collect();
     let into = columns.join(", ");
     let worded = format!(
-        ", worded AS (INSERT INTO {table} AS w (id, {into}) SELECT n.id, {} FROM n JOIN done ON done.id = n.id \
-         WHERE num_nonnulls({}) > 0 ON CONFLICT (id) DO UPDATE SET {} WHERE (w.{}) IS DISTINCT FROM (excluded.{}))",
+        ", worded AS (INSERT INTO {table} AS w (id, {into}) SELECT n.id, {} FROM n WHERE {WRITTEN} \
+         AND num_nonnulls({}) > 0 ON CONFLICT (id) DO UPDATE SET {} WHERE (w.{}) IS DISTINCT FROM (excluded.{}))",
         given.join(", "),
         some.join(", "),
         set.join(", "),
@@ -316,7 +322,7 @@ pub(crate) fn wording(collection: &'static Collection, deed: Deed) -> String {
     }
     let none: Vec<String> = columns.iter().map(|name| format!("{name} = NULL")).collect();
     format!(
-        "{worded}, unworded AS (UPDATE {table} AS w SET {} FROM n JOIN done ON done.id = n.id WHERE w.id = n.id \
+        "{worded}, unworded AS (UPDATE {table} AS w SET {} FROM n WHERE {WRITTEN} AND w.id = n.id \
          AND num_nonnulls({}) = 0 AND num_nonnulls(w.{}) > 0)",
         none.join(", "),
         some.join(", "),
@@ -333,7 +339,7 @@ pub(crate) fn which_are_there(of: &Gathered<'_>) -> Sql {
         keys.push(format!("{}::text[]", sql.value(Given::Domain.array(writes))));
     }
     let names = if collection.reach == Reach::Domain { "id, in_domain" } else { "id" };
-    let shown = if *deed == Deed::Purge { "true".to_owned() } else { is_shown(collection, "r.") };
+    let shown = if *deed == Deed::Purge { "true".to_owned() } else { is_shown_by_key(collection, "r.") };
     let key = match collection.reach {
         Reach::Installation => "r.id, NULL::text AS in_domain",
         Reach::Domain => "r.id, r.in_domain",

@@ -1,9 +1,11 @@
 //! A store that many nodes share: PostgreSQL.
 //!
-//! - [`session`]: connections, and how callers come by one; [`opening`]: how the database is made
+//! - [`session`], [`tls`]: connections, and how callers come by one; [`server`]: whether it is one that can be used; [`opening`],
+//!   [`strangers`]: how the database is made, unless it is somebody else's; [`refusals`]: what a failure means to the caller
 //! - [`mod@schema`], [`names`]: tables, indexes and views, derived from the declarations of the collections
+//! - [`mod@grants`]: what each role may do with them
 //! - [`row`], [`value`]: a document as columns and a body
-//! - [`writer`]: writes of all callers, gathered into few commits; [`prepared`]: writes made ready for it; [`deeds`]: the
+//! - [`writer`], [`inbox`]: writes of all callers, gathered into few commits; [`prepared`]: writes made ready for it; [`deeds`]: the
 //!   statement for writes of one kind
 //! - [`claim`]: what is found, changed and returned by one statement
 //! - [`reader`], [`select`]: what is asked
@@ -12,16 +14,22 @@
 
 mod claim;
 mod deeds;
+mod grants;
+mod inbox;
 mod names;
 mod notices;
 mod numbers;
 mod opening;
 mod prepared;
 mod reader;
+mod refusals;
 mod row;
 mod schema;
 mod select;
+mod server;
 mod session;
+mod strangers;
+mod tls;
 mod totals;
 mod value;
 mod writer;
@@ -37,7 +45,8 @@ use rota_store::query::{Page, Query};
 use rota_store::seam::{Claim, Document, Key, Promises, Store, Tally, Write, Written};
 use rota_store::{StoreError, limits};
 
-pub use opening::schema;
+pub use grants::grants;
+pub use opening::{schema, upgrade};
 
 use crate::notices::{Messengers, Notices};
 use crate::numbers::Versions;
@@ -60,12 +69,19 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
+    /// Whether there is a store at an address. Nothing is made there.
+    pub async fn is_at(url: &str) -> Result<bool, StoreError> {
+        let address = Address::parse(url)?;
+        opening::is_made(&address.first().await?).await
+    }
+
     /// Opens the store at an address such as `postgres://rota:secret@db.example/rota`, and makes its tables if they are not
     /// there.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
-        let pool = Arc::new(Pool::new(address.clone(), CONNECTIONS));
-        let schema = opening::open(&*pool.lend().await?, address.user()).await?;
+        let first = address.first().await?;
+        let schema = opening::open(&first).await?;
+        let pool = Arc::new(Pool::new(address.clone(), first, CONNECTIONS));
         let hints = HintSender::default();
         let (notices, messengers) = notices::start(&address, &pool, channel(&schema), &hints).await?;
         let versions = Arc::new(Versions::new(Arc::clone(&pool)));
@@ -111,16 +127,13 @@ impl Store for PostgresStore {
         let mut claimed = Vec::new();
         for alike in claim::alike(&claim.from) {
             let most = claim.max.saturating_sub(claimed.len());
-            let version = self.versions.take(1).await?;
+            // Some may have been claimed before.
+            let in_part = |error: StoreError| if claimed.is_empty() { error } else { error.in_part() };
+            let version = self.versions.take(1).await.map_err(in_part)?;
             let Some(sql) = claim::statement(&claim, &alike, most, version).filter(|_| most > 0) else {
                 break;
             };
-            let rows = match self.pool.write("claim", &sql).await {
-                Ok(rows) => rows,
-                // Some were claimed before.
-                Err(error) if !claimed.is_empty() => return Err(error.in_part()),
-                Err(error) => return Err(error),
-            };
+            let rows = self.pool.write("claim", &sql).await.map_err(in_part)?;
             for row in rows {
                 claimed.push(document_in(claim.collection, &row, 0)?.0);
             }

@@ -16,7 +16,7 @@ use tokio_postgres::Notification;
 
 use crate::names::quoted;
 use crate::select::Sql;
-use crate::session::{Address, Pool, Session, unavailable};
+use crate::session::{Address, Pool, Session};
 use crate::value::Param;
 
 /// The longest message that PostgreSQL takes is a little longer.
@@ -116,7 +116,7 @@ impl Ear {
     async fn open(address: &Address, channel: &str) -> Result<Self, StoreError> {
         let (session, hears) = address.listen().await?;
         let listen = format!("LISTEN {}", quoted(channel));
-        session.client.batch_execute(&listen).await.map_err(unavailable("hear of changes"))?;
+        session.client.batch_execute(&listen).await.map_err(session.unavailable("hear of changes"))?;
         Ok(Self { _session: session, hears })
     }
 }

@@ -47,7 +47,10 @@ impl Versions {
         if left.end - left.start < count {
             // What could not be had for certain is lost, and nothing else.
             let taken = take(&self.pool, "versions", BLOCK).await;
-            *left = taken.map_err(|error| StoreError::unavailable("take versions", error))?;
+            *left = taken.map_err(|error| match error {
+                StoreError::Refused { .. } => error,
+                error => StoreError::unavailable("take versions", error),
+            })?;
         }
         let first = left.start;
         left.start += count;

@@ -5,16 +5,25 @@ use rota_store::StoreError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use crate::schema::{FACTS, READER, VERSION, statements};
-use crate::session::{Session, said};
+use crate::schema::{FACTS, READER, VERSION, additions, statements};
+use crate::session::{self, Session, said};
+use crate::strangers;
 
-/// How often the first statement is tried: two who make a table at the same moment trip over one another.
+/// How often the first statement is tried.
 const TRIES: usize = 5;
 
-/// Everything there is to make, as a person would run it.
+/// Everything there is to make, as a person would run it in an empty place.
 pub fn schema() -> String {
-    let statements = std::iter::once(FACTS.to_owned()).chain(statements()).chain([remember()]);
-    statements.map(|statement| format!("{statement};\n")).collect()
+    script(std::iter::once(FACTS.to_owned()).chain(statements()))
+}
+
+/// What brings an older version up to date, as a person would run it.
+pub fn upgrade() -> String {
+    script(additions().into_iter())
+}
+
+fn script(statements: impl Iterator<Item = String>) -> String {
+    statements.chain([remember()]).map(|statement| format!("{statement};\n")).collect()
 }
 
 fn remember() -> String {
@@ -24,38 +33,93 @@ fn remember() -> String {
     )
 }
 
-/// Makes what is not there yet. Says what the schema is called in which it stands.
-pub(crate) async fn open(session: &Session, user: Option<&str>) -> Result<String, StoreError> {
+/// Makes what is not there yet, and changes nothing that a newer Rota made. Says what the schema is called in which it stands.
+pub(crate) async fn open(session: &Session) -> Result<String, StoreError> {
+    let user = &*session.user;
     let failed = |error: Error| refused(&error, user);
     let row = session.client.query_one("SELECT current_schema()", &[]).await.map_err(failed)?;
     let Ok(Some(name)) = row.try_get::<_, Option<String>>(0) else {
-        let why = "no schema of the search path is there: make it, or name another in the address";
+        let why = format!(
+            "no schema of the search path is there that {user} may use: make it, name another in the address, or grant it"
+        );
         return Err(StoreError::refused("open the store", why));
     };
-    if version(session).await.map_err(failed)? == Some((VERSION, READER)) {
+    let found = version(session).await.map_err(failed)?;
+    stands_in(session, &name, found.is_some()).await?;
+    if is_current(found)? {
         return Ok(name);
     }
-    let mut tries = 0;
-    while let Err(error) = session.client.batch_execute(FACTS).await {
-        let crossed = matches!(error.code(), Some(&SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_TABLE));
-        tries += 1;
-        if !crossed || tries == TRIES {
-            return Err(failed(error));
+    if found.is_none() {
+        strangers::refuse(session, &name).await?;
+        make_facts(session).await.map_err(failed)?;
+    }
+    let mut tries = 1;
+    loop {
+        match make_in_one(session).await {
+            Err(error) if session::is_crossed(&error) && tries < TRIES => tries += 1,
+            made => break made.map_err(failed)?,
         }
     }
-    session.client.batch_execute("BEGIN").await.map_err(failed)?;
-    let made = make(session).await;
-    let end = if made.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    session.client.batch_execute(end).await.map_err(failed)?;
-    made.map_err(failed)?;
-    match version(session).await.map_err(failed)? {
-        Some((_, reader)) if reader <= VERSION => Ok(name),
-        found => {
-            let found = found.map_or(0, |(version, _)| version);
-            let why = format!("its schema is {found}, and this Rota knows {VERSION}: run a newer Rota");
+    // Whoever was first may have known more.
+    is_current(version(session).await.map_err(failed)?).map(|_| name)
+}
+
+/// What is found further along the search path is not what would be made, and not what would be brought up to date.
+async fn stands_in(session: &Session, name: &str, is_there: bool) -> Result<(), StoreError> {
+    let query = "SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+                 WHERE c.oid = to_regclass('facts')";
+    let row = session.client.query_opt(query, &[]).await.map_err(|error| refused(&error, &session.user))?;
+    match row.and_then(|row| row.try_get::<_, String>(0).ok()).filter(|there| is_there && there != name) {
+        Some(there) => {
+            let why = format!(
+                "its tables stand in the schema {there}, and the search path begins with {name}: name {there} first, as in \
+                 `?options=-csearch_path%3D{there}`, or drop the schema {name} if it is empty"
+            );
             Err(StoreError::refused("open the store", why))
         }
+        None => Ok(()),
     }
+}
+
+/// Whether nothing is to be made. A newer version is as good as ours if it can be read by us.
+fn is_current(found: Option<(i64, i64)>) -> Result<bool, StoreError> {
+    match found {
+        Some((found, reader)) if reader > VERSION => {
+            let why = format!(
+                "its schema is {found} and needs a Rota that knows {reader} at least; this one knows {VERSION}: run a newer Rota"
+            );
+            Err(StoreError::refused("open the store", why))
+        }
+        found => Ok(found.is_some_and(|(found, _)| found >= VERSION)),
+    }
+}
+
+/// All of it or nothing, however long it takes to wait for others and to build what is missing.
+async fn make_in_one(session: &Session) -> Result<(), Error> {
+    session.client.batch_execute("BEGIN; SET LOCAL statement_timeout = 0").await?;
+    let made = make(session).await;
+    session.client.batch_execute(if made.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+    made
+}
+
+/// Two who make it at the same moment trip over one another.
+async fn make_facts(session: &Session) -> Result<(), Error> {
+    let mut tries = 1;
+    loop {
+        match session.client.batch_execute(FACTS).await {
+            Err(error) if is_crossed(&error) && tries < TRIES => tries += 1,
+            done => return done,
+        }
+    }
+}
+
+fn is_crossed(error: &Error) -> bool {
+    matches!(error.code(), Some(&SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_TABLE))
+}
+
+/// Whether somebody made it.
+pub(crate) async fn is_made(session: &Session) -> Result<bool, StoreError> {
+    Ok(version(session).await.map_err(|error| refused(&error, &session.user))?.is_some())
 }
 
 /// The version of what is there, and of the oldest that understands it.
@@ -77,21 +141,29 @@ async fn make(session: &Session) -> Result<(), Error> {
     let lock = "INSERT INTO facts (name, value) VALUES ('schema', 0) ON CONFLICT (name) DO UPDATE \
                 SET value = facts.value RETURNING value";
     let held: i64 = session.client.query_one(lock, &[]).await?.try_get(0)?;
-    if held == 0 {
-        let all = statements().into_iter().chain([remember()]).collect::<Vec<_>>().join(";\n");
-        session.client.batch_execute(&all).await?;
-    }
-    Ok(())
+    let missing = match held {
+        0 => statements(),
+        ..VERSION => additions(),
+        _ => return Ok(()),
+    };
+    session.client.batch_execute(&script(missing.into_iter())).await
 }
 
-fn refused(error: &Error, user: Option<&str>) -> StoreError {
-    if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
-        let who = user.unwrap_or("this role");
-        let why = format!(
-            "{who} may not make tables ({}); let somebody who may run what `rota store schema` prints",
-            said(error)
-        );
-        return StoreError::refused("open the store", why);
-    }
-    StoreError::unavailable("open the store", said(error))
+fn refused(error: &Error, user: &str) -> StoreError {
+    let (code, said) = (error.code().map_or("", SqlState::code), said(error));
+    let why = match code {
+        "42501" => format!(
+            "{user} may not do this ({said}): let somebody who may run what `rota store schema` prints, or `rota store schema \
+             --upgrade` where an older Rota made the tables; or make {user} a member of one of the roles that `rota store schema \
+             --grants` makes"
+        ),
+        // What is there is not what we would have made.
+        _ if code.starts_with("42") => {
+            format!(
+                "tables of somebody else have the names of Rota's ({said}): name a database or a schema of its own"
+            )
+        }
+        _ => return StoreError::unavailable("open the store", said),
+    };
+    StoreError::refused("open the store", why)
 }

@@ -53,7 +53,7 @@ impl Prepared {
         self.body.as_ref().map_or(0, Json::len) + self.cells.iter().map(cell).sum::<usize>()
     }
 
-    fn of(write: Write, walkers: &mut Walkers) -> Self {
+    pub(crate) fn of(write: Write, walkers: &mut Walkers) -> Self {
         let hint = Hint::of(&write);
         let plain = |key, deed, version: u64| Self {
             key,
@@ -132,11 +132,6 @@ pub(crate) fn changed_words(
         fields.any(|(_, field)| stands_in(path, field.path))
     };
     collection.text.iter().filter(is_set).copied()
-}
-
-pub(crate) fn prepare(batch: Vec<Write>) -> Vec<Prepared> {
-    let mut walkers = Walkers::default();
-    batch.into_iter().map(|write| Prepared::of(write, &mut walkers)).collect()
 }
 
 /// Writes that one statement does: to documents of one collection, each another, in the same way.

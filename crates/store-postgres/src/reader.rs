@@ -12,10 +12,10 @@ use rota_store::seam::{Body, Document, Key, Tally};
 use serde_json::Value;
 use tokio_postgres::Row;
 
-use crate::names::{column, counted, document, is_shown, key, table};
+use crate::names::{column, counted, document, is_shown_by_key, key, table};
 use crate::row::{document_in, key_in, sorted_in};
 use crate::select::{self, Sql, order_columns};
-use crate::session::{Pool, Session, unavailable};
+use crate::session::{Pool, Session};
 use crate::value::Param;
 
 /// A page ends when its documents have more than this, in bytes: a thousand large ones are several pages.
@@ -40,7 +40,7 @@ pub(crate) async fn read(pool: &Pool, keys: Vec<Key>) -> Result<Vec<Option<Docum
             }
         };
         let (columns, rows, shown) =
-            (document(collection, "r"), table(collection), is_shown(collection, "r."));
+            (document(collection, "r"), table(collection), is_shown_by_key(collection, "r."));
         sql.text = format!("SELECT {columns} FROM {rows} AS r WHERE {matches} AND {shown}");
         for row in pool.read("read", &sql).await? {
             let (document, _) = document_in(collection, &row, 0)?;
@@ -79,10 +79,11 @@ async fn list(session: &Session, query: &Query, limit: usize) -> Result<(Vec<Fou
     let shown = if query.keys_only { key(collection, "r") } else { document(collection, "r") };
     let (mut found, mut bytes) = (Vec::new(), 0);
     for sql in select::lists(query, &format!("{sorted}{shown}"), limit) {
-        let statement = session.prepare(&sql.text).await.map_err(unavailable("find"))?;
-        let rows = session.client.query_raw(&statement, &sql.values).await.map_err(unavailable("find"))?;
+        let statement = session.prepare(&sql.text).await.map_err(session.unavailable("find"))?;
+        let rows =
+            session.client.query_raw(&statement, &sql.values).await.map_err(session.unavailable("find"))?;
         let mut rows = pin!(rows);
-        while let Some(row) = rows.try_next().await.map_err(unavailable("find"))? {
+        while let Some(row) = rows.try_next().await.map_err(session.unavailable("find"))? {
             let sort_key = sort_key_in(query, &row, &order)?;
             let document = if query.keys_only {
                 let (key, version) = key_in(collection, &row, order.len())?;
@@ -108,7 +109,7 @@ async fn firsts(session: &Session, query: &Query, limit: usize) -> Result<Vec<Fo
     let order = order_columns(query);
     let mut found = Vec::new();
     for sql in select::firsts(query, limit) {
-        for row in session.query(&sql).await.map_err(unavailable("find"))? {
+        for row in session.query(&sql).await.map_err(session.unavailable("find"))? {
             let sort_key = sort_key_in(query, &row, &order)?;
             let (key, version) = key_in(query.collection, &row, order.len())?;
             let document = Document { key, version, body: query.order_of(&sort_key) };

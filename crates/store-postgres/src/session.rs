@@ -6,70 +6,110 @@ use std::time::Duration;
 
 use rota_store::StoreError;
 use tokio::sync::{Semaphore, mpsc};
-use tokio_postgres::config::SslMode;
+use tokio::time::timeout;
+use tokio_postgres::config::Host;
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Notification, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::refusals::{NoConnection, denied};
 use crate::select::Sql;
+use crate::{server, tls};
 
-/// How long a connection may take to come about.
+/// How long it may take to reach one of the machines behind a name.
+const REACH: Duration = Duration::from_secs(3);
+/// How long a connection may take to come about, whoever is there: for each host that the address names.
 const CONNECT: Duration = Duration::from_secs(5);
 /// After this a server that acknowledges nothing is given up.
 const SILENCE: Duration = Duration::from_secs(10);
+/// How often something is tried that others were in the way of.
+pub(crate) const TRIES: usize = 20;
 /// How many statements are kept prepared on a connection.
 const PREPARED: usize = 500;
-/// What holds on every connection. What was acknowledged is on disk, whatever the server's default; and tables that are not
-/// analysed yet are not read through for want of knowing better.
+/// What holds on every connection: what was acknowledged is on disk, whatever the server's default, and nobody waits for ever.
 const SETTINGS: &str = "SELECT set_config('synchronous_commit', 'on', false) \
     WHERE current_setting('synchronous_commit') = 'off'; \
-    SET statement_timeout = '30s'; SET idle_in_transaction_session_timeout = '30s'; SET jit = off; \
-    SET random_page_cost = 1.1; SET timezone = 'UTC'; SET client_min_messages = warning";
+    SET statement_timeout = '30s'; SET idle_in_transaction_session_timeout = '30s'; SET timezone = 'UTC'; \
+    SET client_min_messages = warning";
+/// How statements are to be planned, on engines that can be told. Everything that is asked for often is found by an index, document
+/// by document: a table that is not analysed yet, and seems small, is not read through for want of knowing better, for then that
+/// is done for ever after.
+const PLANNING: &str = "SELECT set_config(wanted.name, wanted.value, false) FROM (VALUES ('jit', 'off'), \
+    ('random_page_cost', '1.1'), ('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off')) \
+    AS wanted (name, value) JOIN pg_settings AS known ON known.name = wanted.name";
 
 /// Where the database is.
 #[derive(Clone)]
 pub(crate) struct Address {
     config: Config,
     tls: MakeRustlsConnect,
+    user: Arc<str>,
 }
 
 impl Address {
     /// Reads `postgres://user:password@host/database?…`.
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
+        let (url, trust) = tls::read(url)?;
         let mut config: Config = url.parse().map_err(|error: Error| {
             let why =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            StoreError::refused("read the address of the store", why)
+            let form = "postgres://USER:PASSWORD@HOST/DATABASE, with %2F for / and the like in a password";
+            StoreError::refused("read the address of the store", format!("{why}; it must be {form}"))
         })?;
-        config.connect_timeout(CONNECT).keepalives_idle(SILENCE).tcp_user_timeout(SILENCE);
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(StoreError::refused("read the address of the store", "it names no host"));
+        }
+        config.connect_timeout(REACH).keepalives_idle(SILENCE).tcp_user_timeout(SILENCE);
         if config.get_application_name().is_none() {
             config.application_name("rota");
         }
-        let tls = MakeRustlsConnect::new(tls(config.get_ssl_mode())?);
-        Ok(Self { config, tls })
+        let tls = MakeRustlsConnect::new(tls::client(config.get_ssl_mode(), trust)?);
+        let user = config.get_user().unwrap_or("this role").into();
+        Ok(Self { config, tls, user })
     }
 
-    /// Who signs in, as far as the address says so.
-    pub(crate) fn user(&self) -> Option<&str> {
-        self.config.get_user()
+    /// The first connection: whoever gave us the address is told what is wrong with it.
+    pub(crate) async fn first(&self) -> Result<Session, StoreError> {
+        let session = self.open(None).await.map_err(|none| none.at_opening(&self.place()))?;
+        let checked = timeout(CONNECT, server::check(&session)).await;
+        checked.map_err(|_| NoConnection::Silence.at_opening(&self.place()))??;
+        Ok(session)
     }
 
+    /// Another connection. What is wrong by now may be put right again.
     pub(crate) async fn connect(&self) -> Result<Session, StoreError> {
-        self.open(None).await
+        self.open(None).await.map_err(NoConnection::later)
     }
 
     /// A connection, and what others notify it of.
     pub(crate) async fn listen(&self) -> Result<(Session, mpsc::Receiver<Notification>), StoreError> {
         let (told, hears) = mpsc::channel(1_024);
-        Ok((self.open(Some(told)).await?, hears))
+        Ok((self.open(Some(told)).await.map_err(NoConnection::later)?, hears))
     }
 
-    async fn open(&self, told: Option<mpsc::Sender<Notification>>) -> Result<Session, StoreError> {
-        let failed = |error: Error| StoreError::unavailable("reach PostgreSQL", said(&error));
-        let (client, mut connection) = self.config.connect(self.tls.clone()).await.map_err(failed)?;
+    /// Where it is, as people say it.
+    fn place(&self) -> String {
+        let (hosts, ports) = (self.config.get_hosts(), self.config.get_ports());
+        let place = |(nth, host): (usize, &Host)| {
+            let port = ports.get(nth).or(ports.first()).copied().unwrap_or(5432);
+            match host {
+                Host::Tcp(host) => format!("{host}:{port}"),
+                Host::Unix(folder) => folder.display().to_string(),
+            }
+        };
+        hosts.iter().enumerate().map(place).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A server that says nothing is not waited for.
+    async fn open(&self, told: Option<mpsc::Sender<Notification>>) -> Result<Session, NoConnection> {
+        let hosts = u32::try_from(self.config.get_hosts().len()).unwrap_or(1).max(1);
+        let opened = timeout(CONNECT * hosts, self.open_in_time(told)).await;
+        opened.map_err(|_| NoConnection::Silence)?.map_err(NoConnection::Failed)
+    }
+
+    async fn open_in_time(&self, told: Option<mpsc::Sender<Notification>>) -> Result<Session, Error> {
+        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
         tokio::spawn(async move {
             let mut messages =
                 std::pin::pin!(futures::stream::poll_fn(move |context| connection.poll_message(context)));
@@ -85,20 +125,9 @@ impl Address {
                 }
             }
         });
-        client.batch_execute(SETTINGS).await.map_err(failed)?;
-        Ok(Session { client, prepared: Mutex::default() })
+        client.batch_execute(&format!("{SETTINGS}; {PLANNING}")).await?;
+        Ok(Session { client, user: Arc::clone(&self.user), prepared: Mutex::default() })
     }
-}
-
-fn tls(mode: SslMode) -> Result<ClientConfig, StoreError> {
-    let mut roots = RootCertStore::empty();
-    if mode != SslMode::Disable {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| StoreError::unavailable("set up TLS", error))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// What PostgreSQL says, without what it says around it.
@@ -110,26 +139,6 @@ pub(crate) fn said(error: &Error) -> String {
     }
 }
 
-/// What a failure means to who only read: nothing happened.
-pub(crate) fn unavailable(what: &'static str) -> impl Fn(Error) -> StoreError {
-    move |error| StoreError::unavailable(what, said(&error))
-}
-
-/// What a failure means to who wrote. Where the server says why, it did nothing, unless it was about to end; where it says
-/// nothing, nobody knows.
-pub(crate) fn unsure(what: &'static str) -> impl Fn(Error) -> StoreError {
-    move |error| {
-        let refused = error.as_db_error().is_some_and(|said| {
-            said.parsed_severity() == Some(Severity::Error) && *said.code() != SqlState::ADMIN_SHUTDOWN
-        });
-        if refused {
-            StoreError::unavailable(what, said(&error))
-        } else {
-            StoreError::unknown(what, said(&error))
-        }
-    }
-}
-
 /// Whether it was undone because somebody else was in the way: it may simply be done again.
 pub(crate) fn is_crossed(error: &Error) -> bool {
     matches!(error.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE))
@@ -138,6 +147,8 @@ pub(crate) fn is_crossed(error: &Error) -> bool {
 /// One connection.
 pub(crate) struct Session {
     pub(crate) client: Client,
+    /// Who signed in, as far as the address says so.
+    pub(crate) user: Arc<str>,
     prepared: Mutex<HashMap<String, Statement>>,
 }
 
@@ -165,6 +176,24 @@ impl Session {
     fn prepared(&self) -> std::sync::MutexGuard<'_, HashMap<String, Statement>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// What a failure means to who only read: nothing happened.
+    pub(crate) fn unavailable(&self, what: &'static str) -> impl Fn(Error) -> StoreError {
+        move |error| {
+            denied(what, &self.user, &error).unwrap_or_else(|| StoreError::unavailable(what, said(&error)))
+        }
+    }
+
+    /// What a failure means to who wrote. Where the server says why, it did nothing, unless it was about to end; where it
+    /// says nothing, nobody knows.
+    pub(crate) fn unsure(&self, what: &'static str) -> impl Fn(Error) -> StoreError {
+        move |error| {
+            let did_nothing = error.as_db_error().is_some_and(|said| {
+                said.parsed_severity() == Some(Severity::Error) && *said.code() != SqlState::ADMIN_SHUTDOWN
+            });
+            if did_nothing { self.unavailable(what)(error) } else { StoreError::unknown(what, said(&error)) }
+        }
+    }
 }
 
 /// Connections that callers share, each for one statement at a time. None spans several: who is dropped half-way leaves
@@ -183,8 +212,9 @@ pub(crate) struct Lent<'a> {
 }
 
 impl Pool {
-    pub(crate) fn new(address: Address, most: usize) -> Self {
-        Self { address, permits: Semaphore::new(most), free: Mutex::default() }
+    /// Connections of which there is one already.
+    pub(crate) fn new(address: Address, first: Session, most: usize) -> Self {
+        Self { address, permits: Semaphore::new(most), free: Mutex::new(vec![first]) }
     }
 
     pub(crate) async fn lend(&self) -> Result<Lent<'_>, StoreError> {
@@ -201,18 +231,19 @@ impl Pool {
     /// One statement of somebody who only reads.
     pub(crate) async fn read(&self, what: &'static str, sql: &Sql) -> Result<Vec<Row>, StoreError> {
         let lent = self.lend().await?;
-        lent.query(sql).await.map_err(unavailable(what))
+        lent.query(sql).await.map_err(lent.unavailable(what))
     }
 
     /// One statement of somebody who writes.
     pub(crate) async fn write(&self, what: &'static str, sql: &Sql) -> Result<Vec<Row>, StoreError> {
         let lent = self.lend().await?;
         // What cannot be prepared is not sent either.
-        lent.prepare(&sql.text).await.map_err(unavailable(what))?;
+        lent.prepare(&sql.text).await.map_err(lent.unavailable(what))?;
+        let mut tries = 1;
         loop {
             match lent.query(sql).await {
-                Err(error) if is_crossed(&error) => {}
-                done => return done.map_err(unsure(what)),
+                Err(error) if is_crossed(&error) && tries < TRIES => tries += 1,
+                done => return done.map_err(lent.unsure(what)),
             }
         }
     }

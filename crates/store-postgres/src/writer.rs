@@ -1,86 +1,32 @@
 //! Writes of all callers, gathered: whoever writes while the server is busy with others is part of the next commit, and one
-//! commit waits for the disk for all of them. Several connections commit side by side; what is urgent has one of its own, and
-//! waits for nobody.
+//! commit waits for the disk for all of them. Several connections commit side by side where there is enough to write; what is
+//! urgent has one of its own, and waits for nobody.
 
-use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
+use futures::FutureExt as _;
 use futures::future::join_all;
 use rota_store::StoreError;
+use rota_store::collection::Walkers;
 use rota_store::hints::Hint;
 use rota_store::seam::{Key, Version, Write, Written};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
 use crate::deeds;
+use crate::inbox::{Inbox, PORTION, PORTION_BYTES, Reply, Request};
 use crate::notices::Notices;
 use crate::numbers::Versions;
-use crate::prepared::{Deed, Gathered, Prepared, gather, prepare};
+use crate::prepared::{Deed, Gathered, Prepared, gather};
 use crate::select::Sql;
-use crate::session::{Address, Session, is_crossed, said, unavailable, unsure};
+use crate::session::{Address, Session, TRIES, is_crossed, said};
 
 /// How many connections commit side by side.
 const SIDE_BY_SIDE: usize = 4;
-/// How many documents one commit writes, and how many bytes of them: more is another commit.
-const PORTION: usize = 1_000;
-const PORTION_BYTES: usize = 4 * 1024 * 1024;
-/// How often a commit is tried anew that others were in the way of.
-const TRIES: usize = 20;
-
-type Reply = oneshot::Sender<Result<Vec<Written>, StoreError>>;
-
-/// What one caller wants written, all in one commit.
-struct Request {
-    writes: Vec<Prepared>,
-    reply: Reply,
-}
-
-#[derive(Default)]
-struct Inbox {
-    waiting: Mutex<VecDeque<Request>>,
-    bell: Notify,
-}
-
-impl Inbox {
-    fn put(&self, request: Request) {
-        self.waiting().push_back(request);
-        self.bell.notify_one();
-    }
-
-    /// Who waits, up to a commit's worth.
-    async fn next(&self) -> Vec<Request> {
-        loop {
-            let group = self.take();
-            if !group.is_empty() {
-                return group;
-            }
-            self.bell.notified().await;
-        }
-    }
-
-    fn take(&self) -> Vec<Request> {
-        let mut waiting = self.waiting();
-        let (mut group, mut count, mut bytes) = (Vec::new(), 0, 0);
-        while let Some(request) = waiting.front() {
-            count += request.writes.len();
-            bytes += request.writes.iter().map(Prepared::bytes).sum::<usize>();
-            if !group.is_empty() && (count > PORTION || bytes > PORTION_BYTES) {
-                break;
-            }
-            group.extend(waiting.pop_front());
-        }
-        if !waiting.is_empty() {
-            self.bell.notify_one();
-        }
-        group
-    }
-
-    fn waiting(&self) -> std::sync::MutexGuard<'_, VecDeque<Request>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The callers' side. The tasks that write end with it.
 pub(crate) struct Writer {
@@ -107,16 +53,15 @@ impl Writer {
         Self { plain, urgent, tasks }
     }
 
-    /// Writes in commits of a bounded size; side by side, unless a document is among them more than once.
+    /// Writes in commits of a bounded size; side by side, unless a document is among them more than once. While one is under
+    /// way, the next is made ready.
     pub(crate) async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
         let urgent = batch.iter().all(|write| write.key().collection.urgent);
         let inbox = if urgent { &self.urgent } else { &self.plain };
-        let portions = portions(prepare(batch));
-        let in_part = portions.len() > 1;
-        let in_order = in_part && has_twins(&portions);
+        let in_order = has_twins(&batch);
         let mut answers = Vec::new();
         let mut under_way = Vec::new();
-        for writes in portions {
+        for writes in Portions::of(batch) {
             let (reply, answer) = oneshot::channel();
             inbox.put(Request { writes, reply });
             if in_order {
@@ -126,6 +71,7 @@ impl Writer {
             }
         }
         answers.extend(join_all(under_way).await);
+        let in_part = answers.len() > 1;
         let mut written = Vec::new();
         for answer in answers {
             let answer = answer.unwrap_or_else(|_| Err(StoreError::unknown("write", "the store was closed")));
@@ -141,26 +87,36 @@ impl Drop for Writer {
     }
 }
 
-fn portions(writes: Vec<Prepared>) -> Vec<Vec<Prepared>> {
-    let mut portions = Vec::new();
-    let (mut portion, mut bytes) = (Vec::new(), 0);
-    for write in writes {
-        bytes += write.bytes();
-        portion.push(write);
-        if portion.len() >= PORTION || bytes >= PORTION_BYTES {
-            portions.push(std::mem::take(&mut portion));
-            bytes = 0;
-        }
-    }
-    if !portion.is_empty() {
-        portions.push(portion);
-    }
-    portions
+/// A batch in parts, each made ready when its turn comes.
+struct Portions {
+    left: std::vec::IntoIter<Write>,
+    walkers: Walkers,
 }
 
-fn has_twins(portions: &[Vec<Prepared>]) -> bool {
-    let mut keys: HashSet<&Key> = HashSet::new();
-    !portions.iter().flatten().all(|write| keys.insert(&write.key))
+impl Portions {
+    fn of(batch: Vec<Write>) -> Self {
+        Self { left: batch.into_iter(), walkers: Walkers::default() }
+    }
+}
+
+impl Iterator for Portions {
+    type Item = Vec<Prepared>;
+
+    fn next(&mut self) -> Option<Vec<Prepared>> {
+        let (mut portion, mut bytes) = (Vec::new(), 0);
+        while portion.len() < PORTION && bytes < PORTION_BYTES {
+            let Some(write) = self.left.next() else { break };
+            let ready = Prepared::of(write, &mut self.walkers);
+            bytes += ready.bytes();
+            portion.push(ready);
+        }
+        (!portion.is_empty()).then_some(portion)
+    }
+}
+
+fn has_twins(batch: &[Write]) -> bool {
+    let mut keys: HashSet<&Key> = HashSet::with_capacity(batch.len());
+    !batch.iter().all(|write| keys.insert(write.key()))
 }
 
 /// One who writes, with a connection of its own.
@@ -176,16 +132,40 @@ impl Scribe {
     async fn run(mut self) {
         loop {
             let group = self.inbox.next().await;
-            let (writes, replies): (Vec<_>, Vec<_>) =
-                group.into_iter().map(|request| (request.writes, request.reply)).unzip();
-            let counts: Vec<usize> = writes.iter().map(Vec::len).collect();
-            let writes: Vec<Prepared> = writes.into_iter().flatten().collect();
-            let done = self.commit(&writes).await;
-            match done {
-                Ok(written) => self.answer(writes, &written, counts, replies),
-                Err(error) => replies.into_iter().for_each(|reply| _ = reply.send(Err(error.clone()))),
+            let written = AssertUnwindSafe(self.write_each(group)).catch_unwind().await;
+            if written.is_err() {
+                // Who waited for it is told that nobody knows; the next has a connection of which everything is known.
+                tracing::error!("writing broke off; it goes on with what comes next");
+                self.session = None;
             }
+            self.inbox.done();
         }
+    }
+
+    /// Who wants what this login may not do is in nobody's way: each is tried alone then.
+    async fn write_each(&mut self, group: Vec<Request>) {
+        for request in self.write(group).await {
+            self.write(vec![request]).await;
+        }
+    }
+
+    /// Writes for all of them at once and answers them; gives them back if that is refused to several.
+    async fn write(&mut self, group: Vec<Request>) -> Vec<Request> {
+        let (writes, replies): (Vec<_>, Vec<_>) =
+            group.into_iter().map(|request| (request.writes, request.reply)).unzip();
+        let counts: Vec<usize> = writes.iter().map(Vec::len).collect();
+        let mut writes: Vec<Prepared> = writes.into_iter().flatten().collect();
+        match self.commit(&writes).await {
+            Ok(written) => self.answer(writes, &written, counts, replies),
+            Err(StoreError::Refused { .. }) if counts.len() > 1 => {
+                let apart = counts.into_iter().zip(replies);
+                return apart
+                    .map(|(count, reply)| Request { writes: writes.drain(..count).collect(), reply })
+                    .collect();
+            }
+            Err(error) => replies.into_iter().for_each(|reply| _ = reply.send(Err(error.clone()))),
+        }
+        Vec::new()
     }
 
     fn answer(&self, writes: Vec<Prepared>, written: &[Written], counts: Vec<usize>, replies: Vec<Reply>) {
@@ -225,7 +205,7 @@ impl Scribe {
         let mut prepared = Vec::with_capacity(statements.len());
         for sql in &statements {
             // Nothing is sent before all of them are understood.
-            prepared.push(session.prepare(&sql.text).await.map_err(unavailable("write"))?);
+            prepared.push(session.prepare(&sql.text).await.map_err(session.unavailable("write"))?);
         }
         let mut tries = 0;
         let rows = loop {
@@ -235,7 +215,7 @@ impl Scribe {
                     tracing::debug!(error = said(&error), "writing again");
                     tries += 1;
                 }
-                Err(error) => return Err(unsure("write")(error)),
+                Err(error) => return Err(session.unsure("write")(error)),
             }
         };
         let mut outcome = Outcome(vec![Written::Conflict; writes.len()]);

@@ -3,6 +3,7 @@
 //! a server, `ROTA_TEST_POSTGRES_URL` names it, and that is used instead.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
@@ -17,13 +18,25 @@ use tempfile::TempDir;
 /// Where somebody's own server is.
 pub const URL: &str = "ROTA_TEST_POSTGRES_URL";
 
-/// Starts the server, and ends it when nobody is there any more who could.
+/// Starts the server, and ends it when nobody is there any more who could; then its folder goes too.
 const HOLD: &str = r#"
 "$1" -D "$2" -k "$2" -p "$3" -c listen_addresses=127.0.0.1 -c fsync="$4" -c max_connections=400 \
     -c full_page_writes="$4" -c log_min_messages=warning >>"$2/log" 2>&1 &
-cat >/dev/null
+read -r word
 kill -INT $!
 wait $!
+[ "$word" = stay ] || rm -rf "$(dirname "$2")"
+"#;
+
+/// An authority of its own, and what it signs.
+const MAKE_CERTIFICATES: &str = r#"
+umask 077
+new="-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+openssl req -x509 $new -days 2 -subj "/CN=an authority" -keyout authority.key -out authority.pem
+openssl req $new -subj "/CN=a server" -keyout server.key -out server.csr
+echo "subjectAltName = IP:127.0.0.1" >names
+openssl x509 -req -days 2 -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -extfile names -out server.crt
+chmod 644 authority.pem
 "#;
 
 /// A server of one's own, that can be stopped and started again.
@@ -76,7 +89,9 @@ impl Server {
     /// Stops it, as an operator would: whoever is connected is cut off.
     pub fn stop(&mut self) {
         let Some(mut held) = self.held.take() else { return };
-        drop(held.stdin.take());
+        if let Some(mut stdin) = held.stdin.take() {
+            stdin.write_all(b"stay\n").unwrap();
+        }
         held.wait().unwrap();
     }
 
@@ -91,6 +106,37 @@ impl Server {
     /// An empty place in it.
     pub fn fresh(&self) -> String {
         fresh_in(&self.url())
+    }
+
+    /// From now on it offers TLS, with a certificate for 127.0.0.1 alone. Says where that of its authority is.
+    pub fn offer_tls(&self) -> PathBuf {
+        let (folder, data) = (self.folder.path(), self.folder.path().join("data"));
+        let made = Command::new("sh").args(["-ec", MAKE_CERTIFICATES]).current_dir(folder).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        for name in ["server.crt", "server.key"] {
+            fs::rename(folder.join(name), data.join(name)).unwrap();
+            if let Some((user, group)) = other_user() {
+                chown(data.join(name), Some(user), Some(group)).unwrap();
+            }
+        }
+        run_sql(&self.url(), "ALTER SYSTEM SET ssl = on");
+        run_sql(&self.url(), "SELECT pg_reload_conf()");
+        while run_sql(&self.url(), "SHOW ssl") != "on" {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        folder.join("authority.pem")
+    }
+
+    /// From now on a login needs its password.
+    pub fn ask_for_passwords(&self) {
+        let rules = self.folder.path().join("data/pg_hba.conf");
+        let url = self.url();
+        fs::write(rules, "host all all 127.0.0.1/32 scram-sha-256\n").unwrap();
+        run_sql(&url, "SELECT pg_reload_conf()");
+        // It is told, and reads them a moment later.
+        while try_sql(&url, "SELECT 1").is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
@@ -121,6 +167,11 @@ fn fresh_in(url: &str) -> String {
 
 /// Runs statements by `psql`, as an operator would. Says what it printed.
 pub fn run_sql(url: &str, sql: &str) -> String {
+    try_sql(url, sql).unwrap_or_else(|said| panic!("{sql}: {said}"))
+}
+
+/// The same, where it may go wrong: then what was said about it.
+pub fn try_sql(url: &str, sql: &str) -> Result<String, String> {
     let psql = Command::new(program("psql"))
         .args([
             "--no-psqlrc",
@@ -135,8 +186,10 @@ pub fn run_sql(url: &str, sql: &str) -> String {
         ])
         .output()
         .unwrap();
-    assert!(psql.status.success(), "{sql}: {}", String::from_utf8_lossy(&psql.stderr));
-    String::from_utf8(psql.stdout).unwrap().trim().to_owned()
+    if psql.status.success() {
+        return Ok(String::from_utf8(psql.stdout).unwrap().trim().to_owned());
+    }
+    Err(String::from_utf8_lossy(&psql.stderr).into_owned())
 }
 
 /// Debian keeps the programs of a server apart from those on the path.

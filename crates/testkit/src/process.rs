@@ -41,6 +41,13 @@ impl Home {
         Self { program: program.into(), folder: tempfile::tempdir().unwrap() }
     }
 
+    /// The same place, with another program from now on.
+    #[must_use]
+    pub fn with(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
+        self
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -145,6 +152,7 @@ impl Drop for Home {
 /// A running `rota up`. It is killed when dropped.
 pub struct Rota {
     child: Child,
+    /// Empty where it listens nowhere.
     pub url: String,
     /// What it printed until it was up.
     pub banner: String,
@@ -164,7 +172,7 @@ impl Rota {
             }
         }
         std::thread::spawn(move || lines.read_to_string(&mut String::new()));
-        let url = banner.lines().find_map(|line| line.trim().strip_prefix("API")).expect("an address");
+        let url = banner.lines().find_map(|line| line.trim().strip_prefix("API")).unwrap_or_default();
         let url = url.trim().trim_end_matches("/api/v1").to_owned();
         Self { child, url, banner, started_at }
     }

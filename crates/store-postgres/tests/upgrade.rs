@@ -1,0 +1,170 @@
+//! Databases that other versions made (rule 20): older ones are brought up to date by whoever comes first, newer ones are used as
+//! they are where that is allowed, and refused where it is not.
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
+
+use rota_store::collection::{JOBS, TIMERS};
+use rota_store::query::{Filter, Order, Query};
+use rota_store::seam::{Body, Key, Write, Written};
+use rota_store::{Store, StoreError};
+use rota_store_postgres::PostgresStore;
+use rota_testkit::postgres::{self, Server, run_sql};
+use serde_json::{Value, json};
+
+/// What version 1 made, as it printed it.
+const VERSION_1: &str = include_str!("../fixtures/schema-1.sql");
+/// What this version calls itself.
+const HERE: i64 = 2;
+/// What is there: tables, columns, indexes, views and facts.
+const EVERYTHING: &str = "SELECT string_agg(line, ' ' ORDER BY line) FROM ( \
+    SELECT table_name || '.' || column_name AS line FROM information_schema.columns WHERE table_schema = current_schema() \
+    UNION ALL SELECT replace(indexdef, current_schema(), '') FROM pg_indexes WHERE schemaname = current_schema() \
+    UNION ALL SELECT name || '=' || value FROM facts) AS lines";
+
+fn body(value: Value) -> Body {
+    value.as_object().unwrap().clone()
+}
+
+fn job(name: &str) -> Body {
+    body(
+        json!({"domain": "default", "jobName": name, "status": "QUEUED", "input": {"type": "noop", "payload": {}}}),
+    )
+}
+
+async fn create(store: &PostgresStore, key: Key, body: Body) {
+    let written = store.write(vec![Write::Create { key, body }]).await.unwrap();
+    assert!(matches!(written.as_slice(), [Written::Applied(_)]), "{written:?}");
+}
+
+fn fact(url: &str, name: &str) -> String {
+    run_sql(url, &format!("SELECT value FROM facts WHERE name = '{name}'"))
+}
+
+/// A database as version 1 left it, with a document.
+fn of_version_1() -> String {
+    let url = postgres::fresh();
+    run_sql(&url, VERSION_1);
+    let rows = "INSERT INTO \"jobs.rows\" (id, version, body, domain, \"jobName\", status) VALUES \
+                ('a', 7, '{\"domain\": \"default\", \"jobName\": \"old\"}', 'default', 'old', 'QUEUED')";
+    run_sql(&url, rows);
+    run_sql(&url, "INSERT INTO counts VALUES ('jobs', ARRAY['default', 'QUEUED', NULL], 1)");
+    url
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_older_version_made_is_brought_up_to_date_once_and_keeps_its_documents() {
+    let url = of_version_1();
+    assert_eq!((fact(&url, "schema").as_str(), fact(&url, "reader").as_str()), ("1", "1"));
+    let opened = (0..4).map(|_| {
+        let url = url.clone();
+        tokio::spawn(async move { PostgresStore::open(&url).await })
+    });
+    let opened: Vec<_> = opened.collect();
+    for one in opened {
+        let store = one.await.unwrap().unwrap();
+        let read = store.read(vec![Key::new(&JOBS, "a")]).await.unwrap();
+        let read = read[0].as_ref().unwrap();
+        assert_eq!((&read.body["jobName"], &read.body["status"]), (&json!("old"), &json!("QUEUED")));
+    }
+    assert_eq!((fact(&url, "schema"), fact(&url, "reader")), (HERE.to_string(), "1".to_owned()));
+    let new = postgres::fresh();
+    drop(PostgresStore::open(&new).await.unwrap());
+    assert_eq!(run_sql(&url, EVERYTHING), run_sql(&new, EVERYTHING), "it is as a new one");
+}
+
+/// Whoever runs on the older tables goes on while a newer one brings them up to date, and understands what it makes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_version_that_can_be_read_is_used_as_it_is() {
+    let url = postgres::fresh();
+    let runs = PostgresStore::open(&url).await.unwrap();
+    create(&runs, Key::new(&JOBS, "before"), job("before")).await;
+    let newer = "ALTER TABLE \"jobs.rows\" ADD COLUMN \"weather\" text; CREATE INDEX \"jobs.weather\" ON \"jobs.rows\" (weather); \
+                 CREATE TABLE \"clouds.rows\" (id text PRIMARY KEY); UPDATE facts SET value = 99 WHERE name = 'schema'";
+    run_sql(&url, newer);
+    let before = run_sql(&url, EVERYTHING);
+    create(&runs, Key::new(&JOBS, "meanwhile"), job("meanwhile")).await;
+    let joins = PostgresStore::open(&url).await.unwrap();
+    let strange =
+        body(json!({"domain": "default", "jobName": "strange", "status": "QUEUED", "weather": {"wind": 3}}));
+    create(&joins, Key::new(&JOBS, "strange"), strange.clone()).await;
+    for store in [&runs, &joins] {
+        let ids = ["before", "meanwhile", "strange"].map(|id| Key::new(&JOBS, id)).to_vec();
+        let read = store.read(ids).await.unwrap();
+        assert!(read.iter().all(Option::is_some));
+        assert_eq!(read[2].as_ref().unwrap().body, strange, "what is unknown here survives");
+    }
+    assert_eq!(run_sql(&url, EVERYTHING), before, "nothing of it is changed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_version_that_cannot_be_read_is_refused_and_left_alone() {
+    let url = of_version_1();
+    run_sql(
+        &url,
+        "UPDATE facts SET value = 99 WHERE name = 'schema'; UPDATE facts SET value = 98 WHERE name = 'reader'",
+    );
+    let before = run_sql(&url, EVERYTHING);
+    let Err(error) = PostgresStore::open(&url).await else { panic!("it was opened") };
+    assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
+    assert!(error.to_string().contains("needs a Rota that knows 98"), "{error}");
+    assert_eq!(run_sql(&url, EVERYTHING), before, "nothing of it is changed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_role_that_may_not_change_tables_waits_for_somebody_who_may() {
+    let server = Server::start(false);
+    let url = server.fresh();
+    run_sql(&url, VERSION_1);
+    let schema = run_sql(&url, "SELECT current_schema()");
+    let granted = format!(
+        "CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA {schema} TO guest; \
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO guest"
+    );
+    run_sql(&url, &granted);
+    let guest = url.replace("rota@", "guest@");
+    let Err(error) = PostgresStore::open(&guest).await else { panic!("it changed tables") };
+    assert!(error.to_string().contains("rota store schema --upgrade"), "{error}");
+    assert_eq!(fact(&url, "schema"), "1");
+    run_sql(&url, &rota_store_postgres::upgrade());
+    let store = PostgresStore::open(&guest).await.unwrap();
+    create(&store, Key::new(&JOBS, "a"), job("a")).await;
+}
+
+/// The index that version 2 added serves those who look for the timers of a type.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn timers_are_found_by_their_type() {
+    let url = of_version_1();
+    let store = PostgresStore::open(&url).await.unwrap();
+    let red = "red".parse().unwrap();
+    for (id, kind) in [("1", "invoice"), ("2", "noop"), ("3", "invoice")] {
+        let timer =
+            body(json!({"task": {"type": kind}, "schedule": {"cron": "0 0 * * *"}, "status": "ACTIVE"}));
+        create(&store, Key::in_domain(&TIMERS, &red, id), timer).await;
+    }
+    let query = Query::new(&TIMERS, Order::BY_ID).in_domain(&red);
+    let found = store.find(query.filter(Filter::Is("task.type", json!("invoice")))).await.unwrap();
+    let ids: Vec<&str> = found.documents.iter().map(|timer| timer.key.id.as_str()).collect();
+    assert_eq!(ids, ["1", "3"]);
+    assert_eq!(
+        run_sql(
+            &url,
+            "SELECT count(*) FROM pg_indexes WHERE indexname = 'timers.of_type'  AND schemaname = current_schema()"
+        ),
+        "1"
+    );
+}
+
+/// Tables further along the search path are not brought up to date by making empty ones before them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_that_stand_in_another_schema_are_not_hidden_by_new_ones() {
+    let url = of_version_1();
+    let there = run_sql(&url, "SELECT current_schema()");
+    let (before, first) = (run_sql(&url, EVERYTHING), format!("{there}_before"));
+    run_sql(&url, &format!("CREATE SCHEMA {first}"));
+    let path = url.replace(&format!("search_path%3D{there}"), &format!("search_path%3D{first},{there}"));
+    let Err(error) = PostgresStore::open(&path).await else { panic!("it was opened") };
+    assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
+    assert!(error.to_string().contains(&format!("stand in the schema {there}")), "{error}");
+    assert_eq!(run_sql(&url, EVERYTHING), before, "nothing of it is changed");
+    let made = format!("SELECT count(*) FROM pg_tables WHERE schemaname = '{first}'");
+    assert_eq!(run_sql(&url, &made), "0", "nothing is made");
+}
