@@ -23,6 +23,7 @@ use crate::limits;
 use crate::query::{Filter, Order, Query};
 use crate::repository::{Created, Kept, Repository, Saved, Versioned, decode, encode};
 use crate::seam::{Claim, Document, Fields, Key, Store, Version, Write};
+use crate::sequences;
 
 impl Kept for Job {
     const COLLECTION: &'static Collection = &JOBS;
@@ -424,7 +425,7 @@ impl Jobs {
 
     /// Numbers for new jobs.
     pub async fn numbers(&self, n: u64) -> Result<std::ops::Range<u64>, StoreError> {
-        self.jobs.store().sequence("jobs", n).await
+        self.jobs.store().sequence(sequences::JOBS, n).await
     }
 
     pub fn changes(&self) -> Changes {

@@ -75,15 +75,17 @@
 //!
 //! - [`seam`]: the verbs; [`query`], [`cursor`]: what can be asked, and where a list goes on; [`limits`]: what is refused;
 //!   [`error`]: what can go wrong; [`hints`]: how listeners learn of changes
-//! - [`collection`]: what is declared about each collection, once, for every backend
+//! - [`collection`]: what is declared about each collection, once, for every backend; [`sequences`]: which there are
 //! - [`memory`]: the store that is obviously right, and the model for the others
 //! - [`jobs`], [`unique_keys`], [`job_limits`], [`job_types`], [`nodes`], [`logs`], [`metrics`], [`domains`], [`settings`]: what the rest of
 //!   Rota says instead of queries, built on [`repository`]
-//! - [`users`], [`timers`], [`executions`], [`progress`]: the same, for those whom [`access`] lets
-//! - [`sweep`]: clearing out what is kept no longer
+//! - [`users`], [`timers`], [`executions`], [`progress`]: the same, for those whom [`access`] lets; [`rights`]: what each process
+//!   may touch, for stores that can see to it
+//! - [`sweep`]: clearing out what is kept no longer; [`copy`]: everything, from one store to another
 
 pub mod access;
 pub mod collection;
+pub mod copy;
 pub mod cursor;
 pub mod domains;
 pub mod error;
@@ -100,7 +102,9 @@ pub mod nodes;
 pub mod progress;
 pub mod query;
 pub mod repository;
+pub mod rights;
 pub mod seam;
+pub mod sequences;
 pub mod settings;
 pub mod sweep;
 pub mod timers;

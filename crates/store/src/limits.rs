@@ -166,6 +166,11 @@ fn fault_of_body(collection: &Collection, body: &Body, walker: &mut Walker) -> O
     fault_of_size(bytes_of_object(body, MAX_DEPTH))
 }
 
+/// Whether a document can be written as a whole. One that grew by changes may be larger than what one write brings.
+pub(crate) fn fits_one_write(body: &Body) -> bool {
+    bytes_of_object(body, MAX_DEPTH).is_some_and(|bytes| bytes <= MAX_BODY_BYTES)
+}
+
 fn fault_of_size(bytes: Option<usize>) -> Option<String> {
     match bytes {
         None => Some(format!("a document nests at most {MAX_DEPTH} levels deep")),

@@ -6,7 +6,8 @@ use rota_model::settings::{SETTINGS_ID, Settings};
 
 use crate::StoreError;
 use crate::collection::{Collection, SETTINGS};
-use crate::repository::{Kept, Repository};
+use crate::copy::marker;
+use crate::repository::{Kept, Repository, decode};
 use crate::seam::{Key, Store};
 
 impl Kept for Settings {
@@ -27,12 +28,17 @@ pub async fn mark_bootstrapped(store: Arc<dyn Store>) -> Result<(), StoreError> 
     marked.await.map(|_| ())
 }
 
-/// The settings of a store; a new store gets the defaults, once, whoever comes first.
+/// The settings of a store; a new store gets the defaults, once, whoever comes first. Only a node opens a store like this: from
+/// then on nothing is copied over what it does.
 pub async fn open(store: Arc<dyn Store>, now: jiff::Timestamp) -> Result<Settings, StoreError> {
-    let settings = Repository::new(store);
+    let settings = Repository::new(Arc::clone(&store));
     settings.create(key(), Settings::new(now)).await?;
-    let stored = settings.get(key()).await?.map(|settings| settings.document);
+    // After the settings: whoever begins a copy marks it first, and then looks for settings.
+    let mut found = store.read(vec![key(), marker::key()]).await?.into_iter();
+    let (stored, copy) = (found.next().flatten(), found.next().flatten());
+    marker::take_over(&*store, copy, now.into()).await?;
     let stored = stored.ok_or_else(|| StoreError::damaged("read settings", "they vanished"))?;
+    let stored = decode::<Settings>(stored)?.document;
     if stored.is_readable() {
         return Ok(stored);
     }
