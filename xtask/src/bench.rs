@@ -7,6 +7,9 @@ use crate::invocation::Invocation;
 pub(crate) struct Arguments {
     /// What to measure: `jobs`, `store` or `calendar`.
     name: String,
+    /// The store that is measured, where there is a choice: `sqlite` or `postgres`.
+    #[arg(long)]
+    on: Option<String>,
     /// One JSON object per measurement instead of a table.
     #[arg(long)]
     json: bool,
@@ -24,5 +27,6 @@ pub(crate) fn invocation(arguments: &Arguments) -> Invocation {
     Invocation::cargo(["run", "--release", "--package", "rota-bench", "--"])
         .args([&arguments.name])
         .args(arguments.json.then_some("--json"))
+        .args(arguments.on.iter().flat_map(|on| ["--on", on]))
         .args(&arguments.args)
 }

@@ -28,14 +28,15 @@ struct Program {
 }
 
 /// The commands of the README are run by a test, in a shell; a bar is drawn on a terminal; the page is looked at in a browser.
-/// With the client of PostgreSQL comes its server, of which tests start one of their own.
-const PROGRAMS: [Program; 6] = [
+/// With the client of PostgreSQL comes its server, of which tests start one of their own, with certificates of their own.
+const PROGRAMS: [Program; 7] = [
     Program { name: "bash", debian_package: "bash" },
     Program { name: "curl", debian_package: "curl" },
     Program { name: "script", debian_package: "bsdutils" },
     Program { name: "chromium", debian_package: "chromium" },
     Program { name: "chromedriver", debian_package: "chromium-driver" },
     Program { name: "psql", debian_package: "postgresql" },
+    Program { name: "openssl", debian_package: "openssl" },
 ];
 
 /// Says whether everything is there in the end.

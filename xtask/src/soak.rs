@@ -14,7 +14,14 @@ pub(crate) enum Soak {
     Simulate,
     /// `kill -9` of Rota under load, 200 times, on one store.
     Jobs,
+    /// 100,000 jobs on several nodes and one PostgreSQL, while nodes and store come and go.
+    Cluster,
+    /// A program of the version before, built from the history, replaced node by node under load.
+    Upgrade,
 }
+
+/// The last commit whose tables in PostgreSQL are those of version 1.
+const PREVIOUS: &str = "eafe8c7393c26a2ebe2e7109ee7f0082539434c5";
 
 pub(crate) fn run(soak: Soak) -> bool {
     // All of them, even after one failed.
@@ -38,7 +45,30 @@ fn invocations(soak: Soak) -> Vec<Invocation> {
                 .args(["--", "--nocapture", "nothing_acknowledged_is_lost_and_nothing_is_recorded_twice"])
                 .env("ROTA_KILL_ROUNDS", "200"),
         ],
+        Soak::Cluster => vec![
+            cluster("nothing_is_lost_or_doubled_while_nodes_and_store_come_and_go")
+                .env("ROTA_CLUSTER_JOBS", "100000"),
+            cluster("a_dead_node_is_taken_over_and_a_frozen_one_refused"),
+        ],
+        Soak::Upgrade => vec![
+            Invocation::new("sh", ["-c"]).args([format!(
+                "mkdir -p target/previous && git archive {PREVIOUS} | tar -x -C target/previous"
+            )]),
+            Invocation::cargo(["build", "--release", "--package", "rota"]).args([
+                "--manifest-path",
+                "target/previous/Cargo.toml",
+                "--target-dir",
+                "target/previous/target",
+            ]),
+            cluster("a_rolling_restart_and_upgrade_lose_no_request_that_is_tried_once_more")
+                .env("ROTA_PREVIOUS_PROGRAM", "../../target/previous/target/release/rota"),
+        ],
     }
+}
+
+fn cluster(test: &str) -> Invocation {
+    let cluster = Invocation::cargo(["test", "--release", "--package", "rota", "--test", "cluster"]);
+    cluster.args(["--", "--nocapture", test])
 }
 
 #[cfg(test)]

@@ -59,7 +59,9 @@ pub(crate) fn text(facts: &Facts<'_>) -> String {
         ));
     }
     lines.push(String::new());
-    lines.push("Try:  rota job submit wait --payload '{\"millis\": 200}' --wait".to_owned());
+    if config.is_open() {
+        lines.push("Try:  rota job submit wait --payload '{\"millis\": 200}' --wait".to_owned());
+    }
     lines.push("Ctrl-C stops it.".to_owned());
     lines.join("\n")
 }

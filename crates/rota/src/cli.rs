@@ -115,7 +115,7 @@ pub(crate) enum Command {
     /// Make, list and revoke API keys
     #[command(subcommand)]
     Key(key::KeyCommand),
-    /// Back up, restore, check and measure the embedded store
+    /// Back up, restore, check and measure the embedded store; copy any store to another
     #[command(subcommand)]
     Store(store::StoreCommand),
     /// Store an API key, read from the standard input, for this user
@@ -223,6 +223,8 @@ mod tests {
             "rota store",
             "rota store backup",
             "rota store restore --replace",
+            "rota store copy --from sqlite:data",
+            "rota store copy --to sqlite:data",
             "rota whoami --domain Default",
         ] {
             let error = Cli::try_parse_from(line.split(' ')).unwrap_err();

@@ -1,5 +1,5 @@
-//! What happens once in the life of an installation: the first domain, the first administrator and its key, and a
-//! first job to look at.
+//! What happens once in the life of an installation, at the first node that serves people: the first domain, the first
+//! administrator and its key, and a first job to look at.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;

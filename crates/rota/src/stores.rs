@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rota_store::Store;
+use rota_store::{Store, StoreError};
 use rota_store_postgres::PostgresStore;
 use rota_store_sqlite::SqliteStore;
-use rota_store_sqlite::holder::Holder;
+use rota_store_sqlite::durability::Durability;
+use rota_store_sqlite::holder::{Holder, HolderError};
 use url::Url;
 
 use crate::config::Config;
@@ -35,6 +36,62 @@ impl StoreAt {
             )
         };
         url.map(Self::Postgres).ok_or_else(refused)
+    }
+
+    /// The same for two addresses of the same store, as far as addresses can tell. It holds no password, and is not for people.
+    pub(crate) fn identity(&self) -> String {
+        match self {
+            Self::Folder(folder) => {
+                let whole = folder.canonicalize().or_else(|_| std::path::absolute(folder));
+                format!("sqlite:{}", whole.as_ref().unwrap_or(folder).display())
+            }
+            Self::Postgres(url) => {
+                let mut bare = url.clone();
+                let _ = bare.set_password(None);
+                let kept: Vec<_> = url.query_pairs().filter(|(name, _)| name != "password").collect();
+                bare.query_pairs_mut().clear().extend_pairs(kept);
+                bare.to_string()
+            }
+        }
+    }
+
+    /// Opens it, and makes what is not there. A folder is ours alone as long as it is open; `who` tells others about us.
+    pub(crate) async fn open(&self, who: &str, durability: Durability) -> Result<Arc<dyn Store>, NotOpened> {
+        Ok(match self {
+            Self::Folder(folder) => {
+                let holder = Holder::take(folder, who)?;
+                Arc::new(SqliteStore::open_with(folder, holder, durability)?)
+            }
+            Self::Postgres(url) => Arc::new(PostgresStore::open(url.as_str()).await?),
+        })
+    }
+}
+
+/// Why a store could not be opened.
+#[derive(Debug)]
+pub(crate) enum NotOpened {
+    Folder(HolderError),
+    Store(StoreError),
+}
+
+impl From<HolderError> for NotOpened {
+    fn from(error: HolderError) -> Self {
+        Self::Folder(error)
+    }
+}
+
+impl From<StoreError> for NotOpened {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<NotOpened> for Failure {
+    fn from(error: NotOpened) -> Self {
+        match error {
+            NotOpened::Folder(error) => error.into(),
+            NotOpened::Store(error) => error.into(),
+        }
     }
 }
 
@@ -75,14 +132,9 @@ pub(crate) async fn open(config: &Config, holder: Holder) -> Result<Opened, Fail
             let store = SqliteStore::open_with(folder, holder, config.durability)?;
             Opened { store: Arc::new(store), _identity: None }
         }
-        StoreAt::Folder(folder) => {
-            let own = Holder::take(folder, "a Rota that keeps its store here")?;
-            let store = SqliteStore::open_with(folder, own, config.durability)?;
-            Opened { store: Arc::new(store), _identity: Some(holder) }
-        }
-        StoreAt::Postgres(url) => {
-            let store = PostgresStore::open(url.as_str()).await?;
-            Opened { store: Arc::new(store), _identity: Some(holder) }
+        other => {
+            let store = other.open("a Rota that keeps its store here", config.durability).await?;
+            Opened { store, _identity: Some(holder) }
         }
     })
 }
@@ -98,6 +150,18 @@ mod tests {
         assert_eq!(format!("{store:?}"), store.to_string());
         let wrong = StoreAt::parse("postgre://rota:secret@db.example/rota").unwrap_err();
         assert!(!wrong.message.contains("secret"), "{}", wrong.message);
+    }
+
+    #[test]
+    fn a_store_is_the_same_under_another_password() {
+        let identity = |url: &str| StoreAt::parse(url).unwrap().identity();
+        let one = identity("postgres://rota:secret@db.example/rota?password=x&options=-csearch_path%3Da");
+        assert_eq!(one, identity("postgres://rota@db.example/rota?options=-csearch_path%3Da"));
+        assert_ne!(one, identity("postgres://rota@db.example/rota?options=-csearch_path%3Db"));
+        assert!(!one.contains("secret"), "{one}");
+        let folder = tempfile::tempdir().unwrap();
+        let (path, dotted) = (folder.path().display(), folder.path().join("."));
+        assert_eq!(identity(&format!("sqlite:{path}")), identity(&format!("sqlite:{}", dotted.display())));
     }
 
     #[test]

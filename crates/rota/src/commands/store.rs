@@ -1,6 +1,9 @@
 //! `rota store`: what an operator does with the folder of the embedded store, or with the database in its place. It needs no
-//! running Rota, and apart from restoring it minds none. What is told about it stands in [`view`].
+//! running Rota, and apart from restoring and copying it minds none. What is told about it stands in [`view`]; [`mod@copy`] moves
+//! everything to another store.
 
+mod copied;
+mod copy;
 mod view;
 
 use std::io::ErrorKind;
@@ -55,6 +58,9 @@ pub(crate) enum StoreCommand {
         #[command(flatten)]
         of: FolderArgs,
     },
+    /// Copy everything to another store of any kind, and compare the two; exit with 1 if they differ
+    #[command(after_help = copy::EXAMPLES)]
+    Copy(copy::CopyArgs),
     /// Put a backup into the folder of a stopped Rota, or into a new folder
     #[command(after_help = RESTORE_EXAMPLES)]
     Restore(RestoreArgs),
@@ -64,9 +70,9 @@ pub(crate) enum StoreCommand {
         #[command(flatten)]
         of: FolderArgs,
     },
-    /// Print the statements that make the tables in PostgreSQL
+    /// Print the statements that make the tables in PostgreSQL, or the roles that may use them
     #[command(after_help = SCHEMA_EXAMPLES)]
-    Schema,
+    Schema(SchemaArgs),
     /// Show how large the store is and what takes the room
     #[command(after_help = STATS_EXAMPLES)]
     Stats {
@@ -76,11 +82,38 @@ pub(crate) enum StoreCommand {
 }
 
 const SCHEMA_EXAMPLES: &str = "\
-A node makes these itself when it starts, if its role may. Where it may not, somebody who may runs them, and grants its \
-role to read and write them.
+A node makes the tables itself when it starts, if its login may. Where it may not, somebody who may runs these, and makes \
+its login a member of the roles for what it does: web, processor, or both.
 
-Example:
-  rota store schema | psql postgres://owner@db.example/rota";
+Examples:
+  rota store schema | psql --single-transaction postgres://owner@db.example/rota
+  rota store schema --upgrade | psql --single-transaction postgres://owner@db.example/rota
+  rota store schema --grants | psql postgres://owner@db.example/rota
+  psql postgres://owner@db.example/rota -c 'GRANT rota_web TO alice'";
+
+#[derive(Args, Debug)]
+pub(crate) struct SchemaArgs {
+    /// Those that bring the tables of an older Rota up to date; its nodes may go on running, and wait while indexes are built
+    #[arg(long, conflicts_with = "grants")]
+    upgrade: bool,
+    /// Those that make a role for each kind of process, and grant it what it needs
+    #[arg(long)]
+    grants: bool,
+    /// What the names of the roles begin with, where several Rotas share a server
+    #[arg(long, value_name = "NAME", default_value = "rota", requires = "grants", value_parser = role_prefix)]
+    prefix: String,
+}
+
+/// A name that needs no quotes, and leaves room for what comes behind it.
+fn role_prefix(text: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let begins = text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+    if begins && text.len() <= 40 && !text.starts_with("pg_") && text.bytes().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    Err("it is made of a-z, 0-9 and _, at most 40 of them, and begins neither with a digit nor with pg_"
+        .to_owned())
+}
 
 #[derive(Args, Debug)]
 pub(crate) struct RestoreArgs {
@@ -96,10 +129,19 @@ pub(crate) struct RestoreArgs {
 pub(crate) async fn run(context: &Context, command: StoreCommand) -> Result<(), Failure> {
     match command {
         StoreCommand::Backup { file, of } => back_up(context, of.folder()?, file).await,
+        StoreCommand::Copy(args) => Box::pin(copy::run(context, args)).await,
         StoreCommand::Restore(args) => put_back(context, args).await,
         StoreCommand::Check { of } => look_through(context, of.folder()?).await,
         StoreCommand::Stats { of } => measure(context, of.folder()?).await,
-        StoreCommand::Schema => crate::output::print(rota_store_postgres::schema().trim_end()),
+        StoreCommand::Schema(args) => crate::output::print(statements(&args).trim_end()),
+    }
+}
+
+fn statements(args: &SchemaArgs) -> String {
+    match args {
+        SchemaArgs { grants: true, prefix, .. } => rota_store_postgres::grants(prefix),
+        SchemaArgs { upgrade: true, .. } => rota_store_postgres::upgrade(),
+        _ => rota_store_postgres::schema(),
     }
 }
 

@@ -146,8 +146,14 @@ async fn start(
 ) -> Result<Started, Failure> {
     let settings = rota_store::settings::open(Arc::clone(store), surroundings.now().to_date()).await?;
     let accounts = Accounts::new(store, surroundings.clone());
-    let first_key = first_start::key(&settings, &accounts, surroundings).await?;
-    let kept = keep_key(address, first_key.as_ref());
+    // Who serves nobody has no business with users; whoever comes to serve makes the first.
+    let (first_key, kept) = if config.is_open() {
+        let first = first_start::key(&settings, &accounts, surroundings).await?;
+        let kept = keep_key(address, first.as_ref());
+        (first, kept)
+    } else {
+        (None, Kept::Before)
+    };
     let id = first_start::node_id(&config.data, surroundings)?;
     let exporter = exporter(config, id).await?;
     let traces = exporter.as_ref().map(Exporter::traces).unwrap_or_default();

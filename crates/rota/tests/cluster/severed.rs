@@ -1,0 +1,116 @@
+//! The way between a node and the store is gone, or the store itself, for longer than a lease lasts.
+
+use std::io::{Read, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rota_model::domain::Domain;
+use rota_model::job::JobStatus;
+use rota_testkit::postgres::{Server, run_sql};
+use tokio::time::{Instant, sleep};
+
+use crate::load::wait;
+use crate::members::{CONDEMNED, PATIENCE, join, until};
+use crate::{job, run_at, taken_over};
+
+/// A lease ends six seconds after the last beat that was acknowledged.
+const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(8);
+
+/// What stands between a node and the store: it passes everything on, or keeps it until it may.
+struct Relay {
+    port: u16,
+    severed: Arc<AtomicBool>,
+}
+
+impl Relay {
+    fn before(server: u16) -> Self {
+        let severed = Arc::new(AtomicBool::new(false));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let gate = Arc::clone(&severed);
+        std::thread::spawn(move || {
+            for node in listener.incoming().map_while(Result::ok) {
+                let behind = TcpStream::connect(("127.0.0.1", server)).unwrap();
+                for (from, to) in [(&node, &behind), (&behind, &node)] {
+                    let (from, to, gate) =
+                        (from.try_clone().unwrap(), to.try_clone().unwrap(), Arc::clone(&gate));
+                    std::thread::spawn(move || pass_on(from, to, &gate));
+                }
+            }
+        });
+        Self { port, severed }
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream, severed: &AtomicBool) {
+    let mut bytes = [0; 16 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        while severed.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if to.write_all(bytes.get(..count).unwrap()).is_err() {
+            return;
+        }
+    }
+    // Who is at the end says so to the other side.
+    let _ = to.shutdown(std::net::Shutdown::Write);
+}
+
+/// Its handlers finish while nobody hears of it: others take the jobs over, and what it says afterwards is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_cut_off_is_taken_over_and_its_answer_refused() {
+    let server = Server::start(true);
+    let store = server.fresh();
+    let port: u16 = run_sql(&store, "SHOW port").parse().unwrap();
+    let relay = Relay::before(port);
+    let far = store.replace(&format!(":{port}"), &format!(":{}", relay.port));
+    let (one, two) = (join(&store, "one").await, join(&far, "two").await);
+    let held = run_at(&two, "ends while it is cut off", 3_000, 3).await;
+    relay.severed.store(true, Ordering::Relaxed);
+    let took = taken_over(&held, two.id, &one.client, Instant::now()).await;
+    println!("cut off: {} jobs were taken over after {:.1} s", held.len(), took.as_secs_f64());
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    for id in &held {
+        let ended = one.client.wait_for_job(&Domain::default(), *id, PATIENCE).await.unwrap();
+        assert_eq!((ended.status, ended.attempt, ended.lost, ended.epoch), (JobStatus::Successful, 1, 1, 2));
+    }
+    relay.severed.store(false, Ordering::Relaxed);
+    for said in ["a late answer was refused", CONDEMNED] {
+        until(said, || async { two.home.log().contains(said) }).await;
+    }
+    for id in held {
+        let after = job(&one.client, id).await;
+        assert_eq!((after.status, after.epoch), (JobStatus::Successful, 2), "recorded once");
+    }
+    assert!(!one.home.log().contains(CONDEMNED), "nobody alive is condemned: {}", one.home.log());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_away_for_longer_than_a_lease_condemns_nobody() {
+    let mut server = Server::start(true);
+    let store = server.fresh();
+    let (one, two) = (join(&store, "one").await, join(&store, "two").await);
+    let mut held = run_at(&one, "runs when the store goes", 9_000, 2).await;
+    held.extend(run_at(&two, "runs when the store goes", 9_000, 2).await);
+    server.stop();
+    let refused = one.client.submit_job(&Domain::default(), &wait("meanwhile", 1), None).await.unwrap_err();
+    assert_eq!(refused.status(), Some(503), "{refused}");
+    sleep(LONGER_THAN_A_LEASE).await;
+    server.resume();
+    until("that it answers", || async { two.client.nodes().await.is_ok() }).await;
+    for id in held {
+        let ended = two.client.wait_for_job(&Domain::default(), id, PATIENCE).await.unwrap();
+        assert_eq!(
+            (ended.status, ended.attempt),
+            (JobStatus::Successful, 1),
+            "it begins again, and that costs no attempt"
+        );
+    }
+    let stopped = "SELECT count(*) > 0 FROM logs WHERE document->>'title' LIKE 'its handler was stopped: its node cannot be sure%'";
+    until("that the log says why", || async { run_sql(&store, stopped) == "t" }).await;
+    for member in [&one, &two] {
+        assert!(!member.home.log().contains(CONDEMNED), "nobody alive is condemned: {}", member.home.log());
+    }
+}

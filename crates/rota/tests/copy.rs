@@ -1,0 +1,370 @@
+//! `rota store copy` with the real program: from SQLite to PostgreSQL and back, document by document; killed in the middle and
+//! begun again; while nodes work on the source; and what is refused.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rota_client::Client;
+use rota_model::domain::Domain;
+use rota_model::ids::JobId;
+use rota_model::job::{JobStatus, NewJob};
+use rota_model::time::UnixMillis;
+use rota_store::collection::{ALL, EXECUTIONS, JOBS, Kind, Reach, SETTINGS, TIMERS};
+use rota_store::query::{Order, Query};
+use rota_store::seam::{Body, Key, Store, Write, Written};
+use rota_store::settings;
+use rota_store_postgres::PostgresStore;
+use rota_store_sqlite::SqliteStore;
+use rota_store_sqlite::holder::Holder;
+use rota_testkit::postgres::{self, run_sql};
+use rota_testkit::process::{Home, KEY, Rota, code, complaint, json};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+const NOW: UnixMillis = UnixMillis(1_900_000_000_000);
+
+fn home() -> Home {
+    Home::new(env!("CARGO_BIN_EXE_rota"))
+}
+
+fn copy(home: &Home, from: &str, to: &str, flags: &[&str]) -> Output {
+    tokio::task::block_in_place(|| {
+        home.command().args(["store", "copy", "--from", from, "--to", to]).args(flags).output().unwrap()
+    })
+}
+
+fn assert_refused(output: &Output, expected: i32, words: &str) {
+    let complaint = complaint(output);
+    assert_eq!(code(output), expected, "{complaint}");
+    assert!(complaint.contains(words), "{complaint}");
+}
+
+fn sqlite(folder: &Path) -> String {
+    format!("sqlite:{}", folder.display())
+}
+
+fn open(folder: &Path) -> Arc<dyn Store> {
+    let holder = Holder::take(folder, "a test").unwrap();
+    Arc::new(SqliteStore::open(folder, holder).unwrap())
+}
+
+async fn open_shared(url: &str) -> Arc<dyn Store> {
+    Arc::new(PostgresStore::open(url).await.unwrap())
+}
+
+fn body(value: &Value) -> Body {
+    value.as_object().unwrap().clone()
+}
+
+async fn write(store: &dyn Store, batch: Vec<Write>) {
+    let written = store.write(batch).await.unwrap();
+    assert!(written.iter().all(|one| matches!(one, Written::Applied(_))), "{written:?}");
+}
+
+/// Every document but the marker, by its name; `hidden` where it is.
+async fn contents(store: &dyn Store) -> BTreeMap<String, Body> {
+    let mut all = BTreeMap::new();
+    for collection in ALL {
+        let there = Query::new(collection, Order::BY_ID);
+        let hidden = collection.hides().then(|| there.clone().hidden_before(UnixMillis(i64::MAX)));
+        for (mut query, note) in [(there, "")].into_iter().chain(hidden.map(|query| (query, " hidden"))) {
+            loop {
+                let page = store.find(query.clone()).await.unwrap();
+                let named = page.documents.into_iter();
+                all.extend(named.map(|document| (format!("{}{note}", document.key), document.body)));
+                query.after = page.next;
+                if query.after.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+    all.remove("settings/copy");
+    all
+}
+
+/// Without the text of all documents, which would drown the one that differs.
+fn assert_same(ours: &BTreeMap<String, Body>, theirs: &BTreeMap<String, Body>) {
+    for (key, body) in ours {
+        assert_eq!(Some(body), theirs.get(key), "{key}");
+    }
+    let surplus: Vec<_> = theirs.keys().filter(|key| !ours.contains_key(*key)).collect();
+    assert!(surplus.is_empty(), "{surplus:?}");
+}
+
+/// What a body may hold, and some store might not keep.
+fn odd(nth: usize) -> Value {
+    let all = [
+        json!({"text": "ä€😀\u{7f}\u{ffff}", "NUL\u{0} in a name": "and\u{0}in a text\u{0}"}),
+        json!({"numbers": [0, -1, i64::MAX, i64::MIN, u64::MAX, 9_007_199_254_740_993_i64]}),
+        json!({"fractions": [0.0, 0.1, 1.0, 1.5e300, -2e-300, 5e-324, 1e16, f64::MAX, 123_456.789]}),
+        json!({"nothing": null, "empty": [{}, [], ""], "b": 1, "a": {"z": 1, "y": [true, false, null]}}),
+        json!({"@text": "{}", "slashes": "\\u0000 \\ \" \n\r\t\u{1}"}),
+        (1..90).fold(json!([]), |inner, _| json!([inner])),
+    ];
+    all[nth % all.len()].clone()
+}
+
+/// Documents of every collection and of two domains, with a value in every declared field.
+async fn put_odd_documents(store: &dyn Store) {
+    let ids = ["a", "B", "ä", "z/1?#%", "\u{1f980}", "\u{ff5e}", "with space"];
+    let mut batch = Vec::new();
+    for collection in ALL.into_iter().filter(|collection| **collection != SETTINGS) {
+        for (nth, id) in ids.iter().enumerate() {
+            let mut body = body(&json!({"odd": odd(nth), "large": "x".repeat(nth * 10_000)}));
+            for field in collection.fields {
+                let value = match field.kind {
+                    Kind::Keyword => json!(format!("keyword ä {nth}")),
+                    Kind::Keywords => json!([format!("one {nth}"), "\"two\\"]),
+                    Kind::Integer => json!(i64::try_from(nth).unwrap() - 3),
+                    Kind::Date => json!("2030-01-31T00:00:00.123456789Z"),
+                    Kind::Json => odd(nth + 1),
+                };
+                field.set(&mut body, value);
+            }
+            match collection.reach {
+                Reach::Installation => batch.push(Write::Create { key: Key::new(collection, id), body }),
+                Reach::Domain => batch.extend(["default", "other-2"].map(|domain| {
+                    let key = Key::in_domain(collection, &domain.parse().unwrap(), id);
+                    Write::Create { key, body: body.clone() }
+                })),
+            }
+        }
+    }
+    write(store, batch).await;
+    let other: Domain = "other-2".parse().unwrap();
+    let gone = [
+        Key::new(&JOBS, "B"),
+        Key::new(&JOBS, "\u{1f980}"),
+        Key::in_domain(&TIMERS, &other, "ä"),
+        Key::in_domain(&EXECUTIONS, &other, "a"),
+    ];
+    for found in store.read(gone.to_vec()).await.unwrap() {
+        let found = found.unwrap();
+        write(store, vec![Write::Delete { key: found.key, version: found.version, at: UnixMillis(1) }]).await;
+    }
+}
+
+async fn put_jobs(store: &dyn Store, count: usize) {
+    let numbers: Vec<usize> = (0..count).collect();
+    for some in numbers.chunks(5_000) {
+        let job = |number: &usize| {
+            let value = json!({
+                "jobName": format!("job {number}"), "jobNumber": number, "status": "SUCCESSFUL", "domain": "default",
+                "input": {"type": "noop", "payload": {"text": "x".repeat(200)}}, "result": {"data": number},
+                "metadata": {"createdAt": number, "updatedAt": number, "updatedBy": "a test"},
+            });
+            Write::Create { key: Key::new(&JOBS, format!("job-{number:07}")), body: body(&value) }
+        };
+        write(store, some.iter().map(job).collect()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn from_sqlite_to_postgresql_and_back_every_document_is_the_same() {
+    let home = home();
+    let (data, back, shared) = (home.data(), home.path().join("new/back"), postgres::fresh());
+    let store = open(&data);
+    settings::open(Arc::clone(&store), NOW.to_date()).await.unwrap();
+    put_odd_documents(&*store).await;
+    put_jobs(&*store, 2_500).await;
+    store.sequence("jobs", 77_000).await.unwrap();
+    let ours = contents(&*store).await;
+    drop(store);
+
+    let there = json(&copy(&home, &sqlite(&data), &shared, &[]));
+    let again = json(&copy(&home, &shared, &sqlite(&back), &[]));
+    for copied in [&there, &again] {
+        assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(false)), "{copied}");
+        assert_eq!(copied["documents"], ours.len(), "{copied}");
+    }
+    assert_eq!(there["collections"], again["collections"]);
+    let jobs = there["collections"].as_array().unwrap().iter().find(|one| one["name"] == "jobs").unwrap();
+    assert_eq!((&jobs["documents"], &jobs["hidden"]), (&json!(2_505), &json!(2)));
+    assert_eq!(jobs["checksum"].as_str().unwrap().len(), 32);
+
+    assert_same(&ours, &contents(&*open_shared(&shared).await).await);
+    let store = open(&back);
+    assert_same(&ours, &contents(&*store).await);
+    assert!(store.sequence("jobs", 1).await.unwrap().start > 77_000);
+}
+
+/// Jobs that a node held when it was killed, and those that waited, run on the other store; keys are good there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_unfinished_is_finished_by_a_node_on_the_copy() {
+    let (home, second) = (home(), home());
+    let rota = home.up_with(&["--capacity", "1"]);
+    let client = Client::new(&rota.url, KEY).unwrap();
+    let submit = |millis: u64| {
+        let job = NewJob::new("unfinished", "wait", json!({"millis": millis}));
+        let client = &client;
+        async move { client.submit_job(&Domain::default(), &job, None).await.unwrap().job_id }
+    };
+    let (started, queued) = (submit(3_000).await, submit(10).await);
+    let status = |id: JobId| {
+        let client = &client;
+        async move { client.job(&Domain::default(), id).await.unwrap().status }
+    };
+    while status(started).await != JobStatus::Started {
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(status(queued).await, JobStatus::Queued);
+    rota.kill();
+
+    let shared = postgres::fresh();
+    assert_eq!(json(&copy(&home, &sqlite(&home.data()), &shared, &[]))["equal"], true);
+    let rota = tokio::task::block_in_place(|| second.serve(&shared, &[]));
+    let client = Client::new(&rota.url, KEY).unwrap();
+    for id in [started, queued] {
+        let job = client.wait_for_job(&Domain::default(), id, Duration::from_secs(60)).await.unwrap();
+        assert_eq!(job.status, JobStatus::Successful);
+    }
+    let new = NewJob::new("new", "noop", json!({}));
+    let new = client.submit_job(&Domain::default(), &new, None).await.unwrap();
+    let queued = client.job(&Domain::default(), queued).await.unwrap();
+    assert!(new.job_number > queued.job_number, "{} and {}", new.job_number, queued.job_number);
+    // Nothing is copied over what the node did.
+    assert_refused(&copy(&home, &sqlite(&home.data()), &shared, &[]), 4, "it is not empty");
+}
+
+async fn count_of_jobs(store: &dyn Store) -> u64 {
+    store.count(Query::new(&JOBS, Order::BY_ID), None).await.unwrap()[0].count
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_was_killed_goes_on() {
+    let (home, second) = (home(), home());
+    let (data, shared) = (home.data(), postgres::fresh());
+    let store = open(&data);
+    settings::open(Arc::clone(&store), NOW.to_date()).await.unwrap();
+    put_jobs(&*store, 25_000).await;
+    let ours = contents(&*store).await;
+    drop(store);
+
+    let target = open_shared(&shared).await;
+    let mut command = home.command();
+    command.args(["store", "copy", "--from", &sqlite(&data), "--to", &shared]);
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let some = async {
+        while count_of_jobs(&*target).await < 7_000 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(120), some).await.unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let copied = count_of_jobs(&*target).await;
+    assert!((7_000..25_000).contains(&copied), "{copied}");
+
+    let mut serve = second.command();
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--store", &shared, "--data"]).arg(second.data());
+    let refused = tokio::task::block_in_place(|| serve.output().unwrap());
+    assert_refused(&refused, 2, "that was not finished; give the same `rota store copy` again");
+    let third = home.path().join("third");
+    assert_refused(&copy(&home, &shared, &sqlite(&third), &[]), 4, "a copy of");
+
+    let copied = json(&copy(&home, &sqlite(&data), &shared, &[]));
+    assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");
+    assert_same(&ours, &contents(&*target).await);
+}
+
+fn up(home: &Home) -> Rota {
+    tokio::task::block_in_place(|| home.up())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_embedded_store_is_refused_or_one_moment_of_it_is_copied() {
+    let home = home();
+    let rota = up(&home);
+    let (from, other) = (sqlite(&home.data()), home.path().join("other"));
+    let holder = format!("is in use by Rota with process id {}", rota.id());
+    let refused = copy(&home, &from, &sqlite(&other), &[]);
+    assert_refused(&refused, 4, &holder);
+    assert_refused(&refused, 4, "--while-running");
+    assert!(!other.exists());
+
+    let copied = json(&copy(&home, &from, &sqlite(&other), &["--while-running"]));
+    assert_eq!(copied["equal"], true, "{copied}");
+    assert!(!home.data().join("copied-moment").exists());
+    let client = Client::new(&rota.url, KEY).unwrap();
+    let new = NewJob::new("after the copy", "noop", json!({}));
+    let new = client.submit_job(&Domain::default(), &new, None).await.unwrap();
+    client.wait_for_job(&Domain::default(), new.job_id, Duration::from_secs(60)).await.unwrap();
+    tokio::task::block_in_place(|| rota.terminate());
+
+    // At rest, the same command brings the rest.
+    let copied = json(&copy(&home, &from, &sqlite(&other), &[]));
+    assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");
+    let ours = contents(&*open(&home.data())).await;
+    assert!(ours.contains_key(&format!("jobs/{}", new.job_id)));
+    assert_same(&ours, &contents(&*open(&other)).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_at_work_on_postgresql_are_found_and_named() {
+    let (home, shared) = (home(), postgres::fresh());
+    let rota = tokio::task::block_in_place(|| home.serve(&shared, &["--name", "busy-bee"]));
+    let other = home.path().join("other");
+    let refused = copy(&home, &shared, &sqlite(&other), &[]);
+    assert_refused(&refused, 4, "is in use by the nodes busy-bee");
+    assert_refused(&refused, 4, "--while-running");
+    assert!(!other.exists());
+
+    let copied = copy(&home, &shared, &sqlite(&other), &["--while-running"]);
+    assert_eq!(code(&copied), 0, "{}", complaint(&copied));
+    let said = complaint(&copied);
+    let copied: Value = serde_json::from_slice(&copied.stdout).unwrap();
+    assert!(copied["equal"] == true || said.contains("was in use"), "{copied} {said}");
+    tokio::task::block_in_place(|| rota.terminate());
+    let copied = json(&copy(&home, &shared, &sqlite(&other), &[]));
+    assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");
+    assert_same(&contents(&*open_shared(&shared).await).await, &contents(&*open(&other)).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_copied_is_told_so_and_nothing_is_made() {
+    let home = home();
+    let (data, shared) = (home.data(), postgres::fresh());
+    let (from, to) = (sqlite(&data), sqlite(&home.path().join("other")));
+    assert_refused(&copy(&home, &from, &to, &[]), 3, "there is no Rota in");
+    assert_refused(&copy(&home, &shared, &to, &[]), 3, "there is no Rota in");
+    let tables = run_sql(&shared, "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()");
+    assert_eq!((tables.as_str(), fs::read_dir(home.path()).unwrap().count()), ("0", 0));
+
+    drop(up(&home));
+    let dotted = sqlite(&home.path().join("./data"));
+    assert_refused(&copy(&home, &from, &dotted, &[]), 2, "to itself");
+    assert_refused(&copy(&home, &shared, &shared, &[]), 2, "to itself");
+    for wrong in ["mysql://rota:hush@db/rota", "postgre://rota:hush@db/rota"] {
+        let refused = copy(&home, &from, wrong, &[]);
+        assert_refused(&refused, 2, "the store must be sqlite:DIR or postgres://");
+        assert!(!complaint(&refused).contains("hush"), "{}", complaint(&refused));
+    }
+    let nobody = copy(&home, "postgres://rota:hush@127.0.0.1:1/rota", &to, &[]);
+    assert_refused(&nobody, 5, "cannot be reached at 127.0.0.1:1");
+    assert!(!complaint(&nobody).contains("hush"), "{}", complaint(&nobody));
+    assert!(!home.path().join("other").exists());
+
+    let second = Home::new(env!("CARGO_BIN_EXE_rota"));
+    let rota = up(&second);
+    assert_refused(&copy(&home, &from, &sqlite(&second.data()), &[]), 4, "name another folder with --to");
+    rota.kill();
+    assert_refused(&copy(&home, &from, &sqlite(&second.data()), &[]), 4, "it is not empty: it holds");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_are_told_what_was_copied_and_what_to_do_next() {
+    let home = home();
+    drop(up(&home));
+    let other = home.path().join("other");
+    let copied = copy(&home, &sqlite(&home.data()), &sqlite(&other), &["--output", "table"]);
+    let told = format!("{}{}", String::from_utf8_lossy(&copied.stdout), complaint(&copied));
+    assert!(told.contains("COLLECTION") && told.contains("\njobs ") && told.contains(" equal\n"), "{told}");
+    let start = format!("`rota up --data {}` starts on the copy.", other.display());
+    assert!(told.contains(&start) && !told.contains('\u{1b}'), "{told}");
+}
