@@ -32,6 +32,7 @@ use rota_store_sqlite::durability::Durability;
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::ground::On;
 use crate::report::{Measurement, percentile};
 use stage::Stage;
 
@@ -55,6 +56,9 @@ pub(crate) struct Options {
     /// Only cases whose name holds this
     #[arg(long, default_value = "")]
     only: String,
+    /// The store that it all stands on
+    #[arg(long, value_enum, default_value_t)]
+    on: On,
 }
 
 impl Options {
@@ -68,8 +72,12 @@ const SOON: Durability = Durability::Within(Duration::from_millis(50));
 
 pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
     let alone = in_process(options, Durability::OnDisk, 0, "").await;
-    let soon = in_process(options, SOON, 0, ", synced every 50 ms").await;
-    let mut measurements = beside(soon, &alone, "on disk at once");
+    let mut measurements = match options.on {
+        On::Sqlite => {
+            beside(in_process(options, SOON, 0, ", synced every 50 ms").await, &alone, "on disk at once")
+        }
+        On::Postgres => Vec::new(),
+    };
     if options.crowd > 0 {
         let name = format!(", beside {} finished jobs", options.crowd);
         let crowd = in_process(options, Durability::OnDisk, options.crowd, &name).await;
@@ -79,25 +87,25 @@ pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
     measurements.extend(observed::run(options).await);
     measurements.extend(http::run(options).await);
     if options.crowd > 0 && options.wants(sharing::CASE) {
-        measurements.extend(sharing::run(options.crowd, options.samples).await);
+        measurements.extend(sharing::run(options).await);
     }
     if options.crowd > 0 && options.wants(clearing::CASE) {
-        measurements.extend(clearing::run(options.crowd / 10).await);
+        measurements.extend(clearing::run(options.on, options.crowd / 10).await);
     }
     if options.listeners > 0 && options.wants(listeners::CASE) {
         measurements.extend(listeners::run(options).await);
     }
     if options.crowd > 0 && options.wants(lists::CASE) {
-        measurements.extend(lists::run(options.crowd, options.samples).await);
+        measurements.extend(lists::run(options).await);
     }
     if options.wants(limits::DRAIN) {
-        measurements.extend(limits::drains(options.jobs, options.runs).await);
+        measurements.extend(limits::drains(options).await);
     }
     if options.crowd > 0 && options.wants(limits::CASE) {
-        measurements.extend(limits::run(options.crowd, options.samples).await);
+        measurements.extend(limits::run(options).await);
     }
     if options.wants("idle") {
-        measurements.extend(idle::run().await);
+        measurements.extend(idle::run(options.on).await);
     }
     measurements
 }
@@ -118,7 +126,7 @@ async fn in_process(options: &Options, durability: Durability, crowd: usize, not
     if !CASES.iter().map(|(case, ..)| *case).chain([drain, start]).any(wanted) {
         return Vec::new();
     }
-    let stage = Stage::new(durability, crowd).await;
+    let stage = Stage::new(options.on, durability, crowd).await;
     let mut measurements = Vec::new();
     for (case, producers, batch) in CASES.into_iter().filter(|(case, ..)| wanted(case)) {
         let (mut accepted, mut ended) = (Vec::new(), Vec::new());
@@ -142,7 +150,7 @@ async fn in_process(options: &Options, durability: Durability, crowd: usize, not
     }
     idle::at_rest().await;
     if wanted(start) && crowd > 0 {
-        let plain = Stage::new(durability, 0).await;
+        let plain = Stage::new(options.on, durability, 0).await;
         idle::at_rest().await;
         measurements.extend(latency::in_turns(&stage, &plain, options.samples, note, "an empty store").await);
     } else if wanted(start) {

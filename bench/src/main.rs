@@ -2,7 +2,8 @@
 //!
 //! - [`calendar`]: instants of schedules, beside cron crates
 //! - [`jobs`]: jobs from their submission to their end
-//! - [`store`]: the embedded store, beside plain SQLite
+//! - [`store`]: stores, beside plain SQLite and plain PostgreSQL
+//! - [`ground`]: which store that is
 //! - [`report`]: a table for people, or one JSON object per line
 //! - [`connection`]: HTTP with as little of a client as possible
 #![expect(
@@ -16,6 +17,7 @@
 
 mod calendar;
 mod connection;
+mod ground;
 mod jobs;
 mod report;
 mod store;
@@ -40,7 +42,7 @@ struct Arguments {
 enum Bench {
     /// Jobs per second from submit to end, the drain of a queue, and the time from submit to handler start
     Jobs(jobs::Options),
-    /// The embedded store: batches, single writes, reads, a million finished jobs
+    /// Stores: batches, single writes, claims, reads, a million finished jobs
     Store(store::Options),
     /// Instants of schedules, in UTC and in zones, beside the fastest of three cron crates
     Calendar(calendar::Options),

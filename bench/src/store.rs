@@ -1,10 +1,13 @@
-//! The embedded store, beside plain SQLite in an expert's hands and beside itself under other conditions, in one run.
-//! Every write is on disk when it is acknowledged.
+//! Stores, beside the plain engine in an expert's hands and beside themselves under other conditions, in one run. Every write
+//! is on disk when it is acknowledged.
 //!
-//! - [`by_hand`]: the same tables, written by a loop without the seam
+//! - [`by_hand`], [`by_hand_in_postgres`]: the same tables, written by a loop without the seam
+//! - [`claimers`]: several who claim at once
 //! - [`crowd`]: a store with a million finished jobs in it
 
 mod by_hand;
+mod by_hand_in_postgres;
+mod claimers;
 mod crowd;
 
 use std::path::Path;
@@ -21,10 +24,12 @@ use rota_store::collection::JOBS;
 use rota_store::query::{Filter, Order, Query};
 use rota_store::seam::{Body, Claim, Document, Key, Write};
 use rota_store_sqlite::SqliteStore;
+use rota_store_sqlite::durability::Durability;
 use rota_store_sqlite::holder::Holder;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::ground::{Ground, On};
 use crate::report::{Measurement, percentile};
 
 #[derive(clap::Args)]
@@ -44,6 +49,9 @@ pub(crate) struct Options {
     /// One group of cases alone
     #[arg(long, value_enum)]
     only: Option<Case>,
+    /// The store that is measured
+    #[arg(long, value_enum, default_value_t)]
+    on: On,
 }
 
 const BATCH: usize = 1_000;
@@ -56,6 +64,7 @@ pub(crate) async fn run(options: &Options) -> Vec<Measurement> {
             Case::Lives => lives(options).await,
             Case::Singles => singles(options).await,
             Case::Reads => reads(options).await,
+            Case::Claimers => claimers::run(options).await,
             Case::Crowd => crowd::run(options).await,
             Case::Variants => by_hand::variants(options),
         });
@@ -69,26 +78,21 @@ enum Case {
     Lives,
     Singles,
     Reads,
+    /// Several who claim at once
+    Claimers,
     Crowd,
     /// Pages, columns and indexes, on plain SQLite
     Variants,
 }
 
 impl Case {
-    const USUAL: [Case; 5] = [Case::Batches, Case::Lives, Case::Singles, Case::Reads, Case::Crowd];
+    const USUAL: [Case; 6] =
+        [Case::Batches, Case::Lives, Case::Singles, Case::Reads, Case::Claimers, Case::Crowd];
 }
 
-/// A store in a folder of its own.
-struct Stage {
-    store: Arc<SqliteStore>,
-    folder: tempfile::TempDir,
-}
-
-impl Stage {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        Self { store: Arc::new(open(folder.path())), folder }
-    }
+/// A store of its own.
+async fn stage(on: On) -> Ground {
+    Ground::new(on, Durability::OnDisk).await
 }
 
 fn open(folder: &Path) -> SqliteStore {
@@ -135,7 +139,7 @@ fn creates(numbers: std::ops::Range<u64>) -> Vec<Write> {
 fn claim(max: usize) -> Claim {
     let due = Query::new(&JOBS, Order { fields: &["runAt", "jobNumber"], descending: false })
         .filter(Filter::Is("status", json!("QUEUED")))
-        .filter(Filter::Is("priority", json!(5)))
+        .filter(Filter::Is("lane", TEMPLATE["lane"].clone()))
         .filter(Filter::AtMost("runAt", i64::MAX))
         .filter(Filter::In("input.type", vec![json!("noop"), json!("wait")]))
         .limit(max);
@@ -192,9 +196,12 @@ async fn batches(options: &Options) -> Vec<Measurement> {
     let (mut seam, mut hand, mut eight) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..options.runs {
         eprintln!("batches of {BATCH}, run {}", run + 1);
-        seam.push(batches_through_the_seam(options.documents, 1).await);
-        hand.push(by_hand::batches(options.documents));
-        eight.push(batches_through_the_seam(options.documents, 8).await);
+        seam.push(batches_through_the_seam(options, 1).await);
+        hand.push(match options.on {
+            On::Sqlite => by_hand::batches(options.documents),
+            On::Postgres => by_hand_in_postgres::batches(options.documents).await,
+        });
+        eight.push(batches_through_the_seam(options, 8).await);
     }
     let hand = median(hand);
     let case = format!("written in batches of {BATCH}");
@@ -205,8 +212,9 @@ async fn batches(options: &Options) -> Vec<Measurement> {
     ]
 }
 
-async fn batches_through_the_seam(documents: u64, callers: u64) -> f64 {
-    let stage = Stage::new();
+async fn batches_through_the_seam(options: &Options, callers: u64) -> f64 {
+    let documents = options.documents;
+    let stage = stage(options.on).await;
     let share = documents / callers;
     let mut ready: Vec<Vec<Vec<Write>>> = Vec::new();
     for caller in 0..callers {
@@ -234,7 +242,7 @@ async fn lives(options: &Options) -> Vec<Measurement> {
     let (mut drained, mut lived) = (Vec::new(), Vec::new());
     for run in 0..options.runs {
         eprintln!("lives, run {}", run + 1);
-        let stage = Stage::new();
+        let stage = stage(options.on).await;
         let starts = (0..options.documents).step_by(BATCH);
         let batches: Vec<Vec<Write>> = starts.map(|start| creates(start..start + BATCH as u64)).collect();
         let began = Instant::now();
@@ -262,7 +270,7 @@ async fn lives(options: &Options) -> Vec<Measurement> {
 }
 
 /// Takes jobs and ends them until there are none: the results of one portion and the claim of the next share a commit.
-async fn drain(store: Arc<SqliteStore>) -> u64 {
+async fn drain(store: Arc<dyn Store>) -> u64 {
     let (mut settled, mut count) = (Vec::new(), 0);
     loop {
         let (_, taken) = tokio::join!(store.write(std::mem::take(&mut settled)), store.claim(claim(BATCH)));
@@ -283,7 +291,7 @@ async fn singles(options: &Options) -> Vec<Measurement> {
         let mut rates = Vec::new();
         for run in 0..options.runs {
             eprintln!("{callers} writers of single documents, run {}", run + 1);
-            rates.push(single_writers(callers, Duration::from_secs(options.seconds)).await);
+            rates.push(single_writers(options.on, callers, Duration::from_secs(options.seconds)).await);
         }
         let rate = median(rates);
         let measurement = measured(format!("single documents, {callers} writers"), rate, "documents/s");
@@ -296,8 +304,8 @@ async fn singles(options: &Options) -> Vec<Measurement> {
     measurements
 }
 
-async fn single_writers(callers: u64, span: Duration) -> f64 {
-    let stage = Stage::new();
+async fn single_writers(on: On, callers: u64, span: Duration) -> f64 {
+    let stage = stage(on).await;
     let numbers = Arc::new(AtomicU64::new(0));
     let (began, end) = (Instant::now(), Instant::now() + span);
     let writers = (0..callers).map(|_| {
@@ -317,7 +325,7 @@ async fn single_writers(callers: u64, span: Duration) -> f64 {
 
 /// Reading by id, on a store that is idle and beside one busy writer.
 async fn reads(options: &Options) -> Vec<Measurement> {
-    let stage = Stage::new();
+    let stage = stage(options.on).await;
     let count = options.documents.min(50_000);
     for start in (0..count).step_by(BATCH) {
         stage.store.write(creates(start..start + BATCH as u64)).await.unwrap();
@@ -342,7 +350,7 @@ async fn reads(options: &Options) -> Vec<Measurement> {
     ]
 }
 
-async fn read_for(store: &Arc<SqliteStore>, keys: &[Key], span: Duration) -> f64 {
+async fn read_for(store: &Arc<dyn Store>, keys: &[Key], span: Duration) -> f64 {
     let began = Instant::now();
     let mut count = 0;
     while began.elapsed() < span {
@@ -355,7 +363,7 @@ async fn read_for(store: &Arc<SqliteStore>, keys: &[Key], span: Duration) -> f64
 }
 
 /// One document after the other, as fast as they are acknowledged.
-async fn keep_writing(store: Arc<SqliteStore>, first: u64, stop: Arc<AtomicBool>) {
+async fn keep_writing(store: Arc<dyn Store>, first: u64, stop: Arc<AtomicBool>) {
     for number in first.. {
         if stop.load(Ordering::Relaxed) {
             return;

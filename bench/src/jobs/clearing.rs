@@ -16,14 +16,15 @@ use tokio::time::{Instant, sleep};
 use super::latency::percentiles;
 use super::noop;
 use super::stage::{Stage, fill};
+use crate::ground::On;
 use crate::report::Measurement;
 
 pub(super) const CASE: &str = "clearing";
 /// What a wait is compared with.
 const QUIET: Duration = Duration::from_secs(10);
 
-pub(super) async fn run(count: usize) -> Vec<Measurement> {
-    let stage = Stage::new(Durability::OnDisk, 0).await;
+pub(super) async fn run(on: On, count: usize) -> Vec<Measurement> {
+    let stage = Stage::new(on, Durability::OnDisk, 0).await;
     let old: Domain = "old".parse().unwrap();
     eprintln!("clearing, {count} jobs that ended long ago");
     let long_ago = UnixMillis(BEGINNING.0 - 30 * 24 * 3_600_000);

@@ -7,12 +7,13 @@ use rota_client::Client;
 use rota_client::jobs::JobFilter;
 use rota_model::domain::Domain;
 use rota_model::job::JobStatus;
-use rota_testkit::process::{Home, KEY};
+use rota_testkit::process::{Home, KEY, Rota};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{Options, per_second, rate};
 use crate::connection::Connection;
+use crate::ground::{On, fresh};
 use crate::report::Measurement;
 
 pub(super) const PATH: &str = "/api/v1/domains/default/jobs";
@@ -35,8 +36,8 @@ pub(super) async fn run(options: &Options) -> Vec<Measurement> {
         let (mut waiting, mut accepted, mut ended) = (Vec::new(), Vec::new(), Vec::new());
         for run in 0..options.runs {
             eprintln!("over HTTP, {case}, run {}", run + 1);
-            waiting.push(submit(jobs, connections, batch, false).await.0);
-            let (accept, end) = submit(jobs, connections, batch, true).await;
+            waiting.push(submit(options.on, jobs, connections, batch, false).await.0);
+            let (accept, end) = submit(options.on, jobs, connections, batch, true).await;
             accepted.push(accept);
             ended.push(end);
         }
@@ -48,9 +49,9 @@ pub(super) async fn run(options: &Options) -> Vec<Measurement> {
 }
 
 /// A fresh installation each time, so that every run does the same work. Jobs per second, accepted and ended.
-async fn submit(jobs: usize, connections: usize, batch: usize, due: bool) -> (f64, f64) {
+async fn submit(on: On, jobs: usize, connections: usize, batch: usize, due: bool) -> (f64, f64) {
     let home = Home::new(program());
-    let rota = home.up();
+    let rota = up(&home, on);
     let address = rota.url.trim_start_matches("http://").to_owned();
     let run_at = if due { 0 } else { LATER };
     let job = json!({"jobName": "bench", "input": {"type": "noop", "payload": {}}, "runAt": run_at});
@@ -89,6 +90,14 @@ async fn until_all_ended(url: &str) {
         while !client.jobs(&Domain::default(), &filter).await.unwrap().items.is_empty() {
             sleep(Duration::from_millis(5)).await;
         }
+    }
+}
+
+/// Starts it on a store of its own.
+pub(super) fn up(home: &Home, on: On) -> Rota {
+    match on {
+        On::Sqlite => home.up(),
+        On::Postgres => home.serve(&fresh(), &[]),
     }
 }
 

@@ -19,13 +19,14 @@ use rota_testkit::surroundings::surroundings;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::http::program;
+use super::http::{program, up};
 use super::stage::options;
+use crate::ground::On;
 use crate::report::Measurement;
 
 const SPAN: Duration = Duration::from_secs(10);
 
-pub(super) async fn run() -> Vec<Measurement> {
+pub(super) async fn run(on: On) -> Vec<Measurement> {
     let measurement = |case: &str, value, unit| Measurement {
         bench: "jobs",
         case: case.to_owned(),
@@ -35,16 +36,16 @@ pub(super) async fn run() -> Vec<Measurement> {
         ratio: None,
     };
     vec![
-        measurement("idle, share of a core", core_share().await * 100.0, "%"),
+        measurement("idle, share of a core", core_share(on).await * 100.0, "%"),
         measurement("idle, calls to the store", store_calls().await, "calls/s"),
     ]
 }
 
 /// Of the real program.
-async fn core_share() -> f64 {
+async fn core_share(on: On) -> f64 {
     eprintln!("idle for {SPAN:?}");
     let home = Home::new(program());
-    let rota = home.up();
+    let rota = up(&home, on);
     sleep(Duration::from_secs(3)).await;
     let before = cpu_seconds(rota.id());
     sleep(SPAN).await;

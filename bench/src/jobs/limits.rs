@@ -12,8 +12,9 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::latency::{millis, percentiles};
-use super::rate;
 use super::stage::{Stage, fill};
+use super::{Options, rate};
+use crate::ground::On;
 use crate::report::Measurement;
 
 pub(super) const CASE: &str = "limits, a single job beside many of a saturated key";
@@ -21,8 +22,8 @@ pub(super) const CASE: &str = "limits, a single job beside many of a saturated k
 pub(super) const DRAIN: &str = "limits, a prepared queue drained beside a limited type";
 
 /// A queue of a type that nothing limits, where another one is limited and has work; in turns with where none is.
-pub(super) async fn drains(jobs: usize, runs: usize) -> Vec<Measurement> {
-    let (plain, limited) = (Stage::new(Durability::OnDisk, 0).await, Stage::new(Durability::OnDisk, 0).await);
+pub(super) async fn drains(options: &Options) -> Vec<Measurement> {
+    let (plain, limited) = (stage(options.on).await, stage(options.on).await);
     limit(&limited, "wait").await;
     let long = || NewJob {
         limit_key: Some("saturated".to_owned()),
@@ -33,15 +34,19 @@ pub(super) async fn drains(jobs: usize, runs: usize) -> Vec<Measurement> {
     limited.desk.submit(&Domain::default(), long()).await.unwrap();
     plain.desk.submit(&Domain::default(), NewJob { limit_key: None, ..long() }).await.unwrap();
     limited.desk.submit(&Domain::default(), long()).await.unwrap();
-    for run in 0..runs {
+    for run in 0..options.runs {
         eprintln!("{DRAIN}, run {}", run + 1);
-        without.push(plain.drain(jobs).await);
-        with.push(limited.drain(jobs).await);
+        without.push(plain.drain(options.jobs).await);
+        with.push(limited.drain(options.jobs).await);
     }
     let (mut case, plain) = (rate(DRAIN.to_owned(), &mut with), rate(String::new(), &mut without));
     case.against = Some("no type limited, in turns".to_owned());
     case.ratio = Some(case.value / plain.value);
     vec![case]
+}
+
+async fn stage(on: On) -> Stage {
+    Stage::new(on, Durability::OnDisk, 0).await
 }
 
 async fn limit(stage: &Stage, kind: &str) {
@@ -55,9 +60,10 @@ async fn limit(stage: &Stage, kind: &str) {
 }
 
 /// From its submission to the start of its handler: beside nothing, and beside all those that wait for one slot.
-pub(super) async fn run(waiting: usize, samples: usize) -> Vec<Measurement> {
-    let mut alone = starts(0, samples).await;
-    let mut beside = starts(waiting, samples).await;
+pub(super) async fn run(options: &Options) -> Vec<Measurement> {
+    let (on, waiting, samples) = (options.on, options.crowd, options.samples);
+    let mut alone = starts(on, 0, samples).await;
+    let mut beside = starts(on, waiting, samples).await;
     let mut measured = percentiles(&format!("{CASE}: submit to handler start"), &mut beside);
     for (case, plain) in measured.iter_mut().zip(percentiles("", &mut alone)) {
         case.against = Some("an empty queue".to_owned());
@@ -66,9 +72,9 @@ pub(super) async fn run(waiting: usize, samples: usize) -> Vec<Measurement> {
     measured
 }
 
-async fn starts(waiting: usize, samples: usize) -> Vec<f64> {
+async fn starts(on: On, waiting: usize, samples: usize) -> Vec<f64> {
     eprintln!("{CASE}: {samples} starts beside {waiting} jobs");
-    let stage = Stage::new(Durability::OnDisk, 0).await;
+    let stage = stage(on).await;
     limit(&stage, "wait").await;
     limit(&stage, "stamp").await;
     let saturated = || NewJob {

@@ -12,9 +12,10 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::http::{PATH, program};
+use super::http::{PATH, program, up};
 use super::{Options, per_second};
 use crate::connection::Connection;
+use crate::ground::On;
 use crate::report::{Measurement, percentile};
 
 pub(super) const CASE: &str = "listeners";
@@ -26,8 +27,8 @@ pub(super) async fn run(options: &Options) -> Vec<Measurement> {
     let (mut alone, mut beside, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..options.runs {
         eprintln!("{count} listeners, run {}", run + 1);
-        alone.push(measure(options.jobs, 0).await.0);
-        let (rate, bytes) = measure(options.jobs, count).await;
+        alone.push(measure(options.on, options.jobs, 0).await.0);
+        let (rate, bytes) = measure(options.on, options.jobs, count).await;
         beside.push(rate);
         memory.push(bytes);
     }
@@ -59,9 +60,9 @@ pub(super) async fn run(options: &Options) -> Vec<Measurement> {
 }
 
 /// Jobs per second that are accepted, and what the listeners cost in memory before that.
-async fn measure(jobs: usize, count: usize) -> (f64, f64) {
+async fn measure(on: On, jobs: usize, count: usize) -> (f64, f64) {
     let home = Home::new(program());
-    let rota = home.up();
+    let rota = up(&home, on);
     let address = rota.url.trim_start_matches("http://").to_owned();
     // Warm: what the first requests need is not what listeners cost.
     submit(&address, 2_000).await;

@@ -13,6 +13,7 @@ use rota_testkit::surroundings::BEGINNING;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use super::Options;
 use super::latency::millis;
 use super::stage::{Stage, fill};
 use crate::connection::Connection;
@@ -84,9 +85,10 @@ fn job(mut place: Place) -> Job {
     job
 }
 
-pub(super) async fn run(count: usize, samples: usize) -> Vec<Measurement> {
+pub(super) async fn run(options: &Options) -> Vec<Measurement> {
+    let (count, samples) = (options.crowd, options.samples);
     eprintln!("{CASE}: making {count} jobs");
-    let stage = Stage::new(Durability::OnDisk, 0).await;
+    let stage = Stage::new(options.on, Durability::OnDisk, 0).await;
     fill(&stage.jobs, &Domain::default(), count, job).await;
     for _ in 0..RUNNING {
         let long = NewJob::new("long", "wait", json!({"millis": 3_600_000}));

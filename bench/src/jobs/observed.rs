@@ -16,8 +16,8 @@ pub(super) async fn run(options: &Options) -> Vec<Measurement> {
     if !CASES.iter().map(|(case, ..)| *case).chain([DRAIN]).any(wanted) {
         return Vec::new();
     }
-    let watched = Stage::watched(Durability::OnDisk, 0, Watched::Yes).await;
-    let plain = Stage::watched(Durability::OnDisk, 0, Watched::No).await;
+    let watched = Stage::watched(options.on, Durability::OnDisk, 0, Watched::Yes).await;
+    let plain = Stage::watched(options.on, Durability::OnDisk, 0, Watched::No).await;
     let mut measurements = Vec::new();
     for (case, producers, batch) in CASES.into_iter().filter(|(case, ..)| wanted(case)) {
         let [mut accepted, mut ended] = [Pair::default(), Pair::default()];

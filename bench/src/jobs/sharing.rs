@@ -6,18 +6,16 @@ use std::time::Duration;
 use rota_model::domain::Domain;
 use rota_model::ids::{ClaimToken, Incarnation, JobId, NodeId};
 use rota_model::job::{Holder, NewJob};
-use rota_store::Store;
 use rota_store::jobs::{Jobs, Share};
-use rota_store_sqlite::SqliteStore;
 use rota_store_sqlite::durability::Durability;
-use rota_store_sqlite::holder::Holder as File;
 use rota_testkit::surroundings::BEGINNING;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::latency::{millis, percentiles};
-use super::noop;
 use super::stage::{Stage, fill};
+use super::{Options, noop};
+use crate::ground::{Ground, On};
 use crate::report::Measurement;
 
 pub(super) const CASE: &str = "sharing, a single job beside many of another domain";
@@ -25,9 +23,10 @@ pub(super) const CASE: &str = "sharing, a single job beside many of another doma
 /// What another domain does: it keeps all slots busy, and frees one every third of a millisecond.
 const BUSY: Duration = Duration::from_millis(20);
 
-pub(super) async fn run(waiting: usize, samples: usize) -> Vec<Measurement> {
-    let mut measurements = claims(waiting, samples).await;
-    measurements.extend(starts(waiting, samples).await);
+pub(super) async fn run(options: &Options) -> Vec<Measurement> {
+    let (on, waiting, samples) = (options.on, options.crowd, options.samples);
+    let mut measurements = claims(on, waiting, samples).await;
+    measurements.extend(starts(on, waiting, samples).await);
     measurements
 }
 
@@ -37,23 +36,20 @@ fn domain(name: &str) -> Domain {
 
 struct Queue {
     jobs: Jobs,
-    _folder: tempfile::TempDir,
+    _ground: Ground,
 }
 
-async fn queue(waiting: usize) -> Queue {
-    let folder = tempfile::tempdir().unwrap();
-    let file = File::take(folder.path(), "a bench").unwrap();
-    let store = SqliteStore::open_with(folder.path(), file, Durability::OnDisk).unwrap();
-    let store: Arc<dyn Store> = Arc::new(store);
-    let jobs = Jobs::new(store);
+async fn queue(on: On, waiting: usize) -> Queue {
+    let ground = Ground::new(on, Durability::OnDisk).await;
+    let jobs = Jobs::new(Arc::clone(&ground.store));
     fill(&jobs, &domain("many"), waiting, |place| noop().into_job(place, BEGINNING)).await;
-    Queue { jobs, _folder: folder }
+    Queue { jobs, _ground: ground }
 }
 
 /// What it costs the store to find and claim it, in turns with an empty queue.
-async fn claims(waiting: usize, samples: usize) -> Vec<Measurement> {
+async fn claims(on: On, waiting: usize, samples: usize) -> Vec<Measurement> {
     eprintln!("{CASE}: {samples} claims beside {waiting} jobs");
-    let queues = [queue(0).await, queue(waiting).await];
+    let queues = [queue(on, 0).await, queue(on, waiting).await];
     let (mut looks, mut claims) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for sample in 0..samples {
         for (nth, queue) in queues.iter().enumerate() {
@@ -97,9 +93,9 @@ async fn claim(jobs: &Jobs, sample: usize) -> (f64, f64) {
 }
 
 /// From its submission to the start of its handler, while a node works through all the others.
-async fn starts(waiting: usize, samples: usize) -> Vec<Measurement> {
+async fn starts(on: On, waiting: usize, samples: usize) -> Vec<Measurement> {
     eprintln!("{CASE}: {samples} starts beside {waiting} jobs");
-    let stage = Stage::new(Durability::OnDisk, 0).await;
+    let stage = Stage::new(on, Durability::OnDisk, 0).await;
     let work = || NewJob::new("bench", "wait", json!({"millis": BUSY.as_millis()}));
     fill(&stage.jobs, &domain("many"), waiting, |place| work().into_job(place, BEGINNING)).await;
     sleep(Duration::from_secs(2)).await;

@@ -1,4 +1,4 @@
-//! A node with its web service in this process, on the embedded store.
+//! A node with its web service in this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,8 @@ use rota_model::log::Level;
 use rota_model::node::NodeRole;
 use rota_store::domains::Domains;
 use rota_store::jobs::Jobs;
-use rota_store::{Store, settings};
-use rota_store_sqlite::SqliteStore;
+use rota_store::settings;
 use rota_store_sqlite::durability::Durability;
-use rota_store_sqlite::holder::Holder;
 use rota_testkit::process::KEY;
 use rota_testkit::surroundings::{BEGINNING, surroundings};
 use rota_web::accounts::Accounts;
@@ -35,6 +33,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{noop, per_second};
+use crate::ground::{Ground, On};
 
 pub(super) struct Stage {
     pub(super) desk: Arc<JobDesk>,
@@ -45,7 +44,7 @@ pub(super) struct Stage {
     id: NodeId,
     pub(super) jobs: Jobs,
     domains: Domains,
-    _folder: tempfile::TempDir,
+    _ground: Ground,
 }
 
 /// Says when it was started.
@@ -68,15 +67,13 @@ pub(super) enum Watched {
 }
 
 impl Stage {
-    pub(super) async fn new(durability: Durability, crowd: usize) -> Self {
-        Self::watched(durability, crowd, Watched::Yes).await
+    pub(super) async fn new(on: On, durability: Durability, crowd: usize) -> Self {
+        Self::watched(on, durability, crowd, Watched::Yes).await
     }
 
-    pub(super) async fn watched(durability: Durability, crowd: usize, watched: Watched) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let holder = Holder::take(folder.path(), "a bench").unwrap();
-        let store = SqliteStore::open_with(folder.path(), holder, durability).unwrap();
-        let store: Arc<dyn Store> = Arc::new(store);
+    pub(super) async fn watched(on: On, durability: Durability, crowd: usize, watched: Watched) -> Self {
+        let ground = Ground::new(on, durability).await;
+        let store = Arc::clone(&ground.store);
         let (jobs, domains) = (Jobs::new(Arc::clone(&store)), Domains::new(Arc::clone(&store)));
         finished(&jobs, crowd).await;
         let surroundings = surroundings();
@@ -103,7 +100,7 @@ impl Stage {
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(rota_web::server::serve(listener, Arc::new(app)));
         tokio::spawn(node.run(CancellationToken::new()));
-        Self { desk, address, started: Mutex::new(started), fleet, id, jobs, domains, _folder: folder }
+        Self { desk, address, started: Mutex::new(started), fleet, id, jobs, domains, _ground: ground }
     }
 
     /// Makes a domain with these settings.

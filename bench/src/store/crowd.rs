@@ -8,29 +8,32 @@ use rota_store::collection::JOBS;
 use rota_store::query::{Filter, Order, Query};
 use rota_store::seam::{Document, Write};
 use rota_store::{Store, sweep};
-use rota_store_sqlite::SqliteStore;
 use rota_store_sqlite::stats::{Stats, stats};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{BATCH, Options, Stage, beside, claim, creates, job, measured, median, open};
+use super::{BATCH, Options, beside, claim, creates, job, measured, median, open, stage};
+use crate::ground::{Ground, On};
 use crate::report::Measurement;
 
 const PAGE: usize = 50;
 const NEWEST: Order = Order { fields: &["metadata.createdAt", "jobNumber"], descending: true };
 
 pub(super) async fn run(options: &Options) -> Vec<Measurement> {
-    let (empty, crowded) = (Stage::new(), Stage::new());
+    let (empty, mut crowded) = (stage(options.on).await, stage(options.on).await);
     fill(&crowded.store, options.crowd).await;
-    let mut measurements = sizes(&crowded, options.crowd).await;
-    let crowded = reopen(crowded, &mut measurements);
+    let mut measurements = Vec::new();
+    if options.on == On::Sqlite {
+        measurements.extend(sizes(&crowded, options.crowd).await);
+        crowded = reopen(crowded, &mut measurements);
+    }
     measurements.extend(claims(options, &empty.store, &crowded.store).await);
     measurements.extend(pages(options, &crowded.store).await);
     measurements.extend(deletes(options, &crowded.store).await);
     measurements
 }
 
-async fn fill(store: &Arc<SqliteStore>, count: u64) {
+async fn fill(store: &Arc<dyn Store>, count: u64) {
     eprintln!("making {count} finished jobs");
     let finished = |write: Write| match write {
         Write::Create { key, mut body } => {
@@ -48,7 +51,7 @@ async fn fill(store: &Arc<SqliteStore>, count: u64) {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bytes of a bench")]
-async fn sizes(stage: &Stage, count: u64) -> Vec<Measurement> {
+async fn sizes(stage: &Ground, count: u64) -> Vec<Measurement> {
     let (stats, lag) = indexed(stage).await;
     let jobs = stats.collections.iter().find(|collection| collection.name == "jobs").unwrap();
     let each = |bytes: u64| bytes as f64 / count as f64;
@@ -72,7 +75,7 @@ async fn sizes(stage: &Stage, count: u64) -> Vec<Measurement> {
 }
 
 /// The store once its text index has come to the end, and how long that took.
-async fn indexed(stage: &Stage) -> (Stats, f64) {
+async fn indexed(stage: &Ground) -> (Stats, f64) {
     let began = Instant::now();
     let (key, mut body) = job(u64::MAX >> 20);
     body["jobName"] = json!("zanzibar");
@@ -82,7 +85,7 @@ async fn indexed(stage: &Stage) -> (Stats, f64) {
     while stage.store.find(by_word()).await.unwrap().documents.is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    (stats(stage.folder.path()).unwrap(), began.elapsed().as_secs_f64())
+    (stats(stage.folder()).unwrap(), began.elapsed().as_secs_f64())
 }
 
 /// What this process occupies, caches included.
@@ -92,18 +95,17 @@ fn resident_bytes() -> u64 {
     line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1_024
 }
 
-fn reopen(stage: Stage, measurements: &mut Vec<Measurement>) -> Stage {
-    let Stage { store, folder } = stage;
-    drop(store);
+fn reopen(stage: Ground, measurements: &mut Vec<Measurement>) -> Ground {
+    let folder = stage.closed();
     let began = Instant::now();
     let store = Arc::new(open(folder.path()));
     let case = "opening the crowded store";
     measurements.push(measured(case, began.elapsed().as_secs_f64() * 1_000.0, "ms"));
-    Stage { store, folder }
+    Ground::in_folder(store, folder)
 }
 
 /// A hundred due jobs are made and taken, again and again, on both stores in turn.
-async fn claims(options: &Options, empty: &Arc<SqliteStore>, crowded: &Arc<SqliteStore>) -> Vec<Measurement> {
+async fn claims(options: &Options, empty: &Arc<dyn Store>, crowded: &Arc<dyn Store>) -> Vec<Measurement> {
     let (mut alone, mut beside_many) = (Vec::new(), Vec::new());
     for round in 0..options.runs as u64 * 20 {
         for (store, samples) in [(empty, &mut alone), (crowded, &mut beside_many)] {
@@ -127,7 +129,7 @@ async fn claims(options: &Options, empty: &Arc<SqliteStore>, crowded: &Arc<Sqlit
     ]
 }
 
-async fn pages(options: &Options, store: &Arc<SqliteStore>) -> Vec<Measurement> {
+async fn pages(options: &Options, store: &Arc<dyn Store>) -> Vec<Measurement> {
     let query = || Query::new(&JOBS, NEWEST).filter(Filter::Is("domain", json!("default"))).limit(PAGE);
     // The cursor of a page in the middle, made as the list itself would make it.
     let (key, body) = job(options.crowd / 2);
@@ -161,7 +163,7 @@ async fn pages(options: &Options, store: &Arc<SqliteStore>) -> Vec<Measurement> 
 }
 
 /// Ten jobs that wait, older than all that have ended.
-async fn rare_page(options: &Options, store: &Arc<SqliteStore>) -> f64 {
+async fn rare_page(options: &Options, store: &Arc<dyn Store>) -> f64 {
     let old = |nth: u64| {
         let (key, mut body) = job((1 << 44) + nth);
         body["metadata"]["createdAt"] = json!(nth);
@@ -183,7 +185,7 @@ async fn rare_page(options: &Options, store: &Arc<SqliteStore>) -> f64 {
 }
 
 /// Old jobs leave in slices while somebody else writes: how long does the other wait?
-async fn deletes(options: &Options, store: &Arc<SqliteStore>) -> Vec<Measurement> {
+async fn deletes(options: &Options, store: &Arc<dyn Store>) -> Vec<Measurement> {
     let count = options.crowd / 10;
     eprintln!("deleting {count} old jobs");
     let quiet = waits_while(store, 1 << 42, tokio::time::sleep(std::time::Duration::from_secs(2))).await;
@@ -219,7 +221,7 @@ async fn in_slices<F: Future<Output = Result<u64, rota_store::StoreError>>>(
 }
 
 /// One slice of the oldest.
-async fn hide(store: &Arc<SqliteStore>) -> Result<u64, rota_store::StoreError> {
+async fn hide(store: &Arc<dyn Store>) -> Result<u64, rota_store::StoreError> {
     let oldest = Query::new(&JOBS, Order { fields: &["metadata.createdAt", "jobNumber"], descending: false })
         .filter(Filter::Is("domain", json!("default")))
         .keys_only()
@@ -231,7 +233,7 @@ async fn hide(store: &Arc<SqliteStore>) -> Result<u64, rota_store::StoreError> {
     Ok(written.len() as u64)
 }
 
-async fn waits_while(store: &Arc<SqliteStore>, first: u64, work: impl Future<Output = ()>) -> f64 {
+async fn waits_while(store: &Arc<dyn Store>, first: u64, work: impl Future<Output = ()>) -> f64 {
     let stop = Arc::new(AtomicBool::new(false));
     let (writing, stopped) = (Arc::clone(store), Arc::clone(&stop));
     let writer = tokio::spawn(async move {
