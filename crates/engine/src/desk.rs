@@ -71,8 +71,10 @@ pub enum SubmitError {
     /// The idempotency key was used for something else.
     #[error("the idempotency key was used before for another submission, job {0}")]
     KeyReused(JobId),
-    /// The idempotency key was used for a job that was deleted since.
-    #[error("the idempotency key was used for job {0}, which was deleted")]
+    /// The idempotency key was used for a job that was deleted since, or that was given up for a twin before it was made.
+    #[error(
+        "the idempotency key was used for job {0}, which was deleted or given up for one with the same unique key"
+    )]
     Deleted(JobId),
     #[error("others are submitting jobs with the same unique key at this moment; try again")]
     Busy,

@@ -24,7 +24,7 @@ use rota_store::unique_keys::UniqueKeys;
 use rota_testkit::faults::{Call, Effect, Fate, FaultyStore, Lot, Truth};
 use serde_json::json;
 use stage::{Running, Stage, act};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 fn unique(scope: Scope, payload: serde_json::Value) -> NewJob {
     let unique = Unique { key: "the one".to_owned(), scope, for_ms: None };
@@ -324,6 +324,58 @@ async fn nobody_elses_job_stands_where_a_named_one_would_have() {
         matches!(late, Err(SubmitError::Deleted(gone)) if gone == id),
         "a new name is asked for: {late:?}"
     );
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_about_to_create_its_job_is_left_alone() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    let id = half_done(&stage, "first").await;
+    let domain = Domain::default();
+    let first = async {
+        sleep(Duration::from_millis(700)).await;
+        node.desk.submit(&domain, named("first", json!({"steps": 50}))).await.unwrap()
+    };
+    let (second, first) = tokio::join!(node.desk.submit(&domain, named("second", json!({}))), first);
+    assert!(matches!(&first, Submitted::New(job) if job.document.job_id == id), "{first:?}");
+    assert!(matches!(&second, Ok(Submitted::Twin(job)) if job.document.job_id == id), "{second:?}");
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wrote_its_key_long_ago_is_waited_for_no_longer() {
+    let stage = Stage::new();
+    let node = stage.up("one").await;
+    half_done(&stage, "first").await;
+    sleep(Duration::from_secs(2)).await;
+    let began = Instant::now();
+    let (new, _) = submit(&node, unique(Scope::Unfinished, json!({}))).await;
+    assert!(new && began.elapsed() < Duration::from_millis(50), "{:?}", began.elapsed());
+    node.stop().await;
+}
+
+/// Creates take their time: whoever found the key of another would be there first.
+#[derive(Default)]
+struct SlowCreates;
+
+impl Fate for SlowCreates {
+    fn of(&self, call: &Call<'_>) -> Lot {
+        let creates = |write: &Write| matches!(write, Write::Create { key, .. } if key.collection == &JOBS);
+        let is_slow = matches!(call, Call::Write(batch) if batch.iter().any(creates));
+        Lot { before: Duration::from_millis(if is_slow { 100 } else { 0 }), ..Lot::CALM }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn named_twins_that_come_at_once_are_all_answered() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let stage = Stage::on(Arc::clone(truth.store()));
+    let store = FaultyStore::new(&truth, Arc::new(SlowCreates));
+    let node = stage.up_on(Arc::new(store), Stage::options("one")).await;
+    let twins = (0..20).map(|nth| named(&nth.to_string(), json!({}))).collect();
+    let answers = node.desk.submit_all(&Domain::default(), twins).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     node.stop().await;
 }
 

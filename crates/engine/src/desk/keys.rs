@@ -3,8 +3,11 @@
 //! The key is a document, written before its job, that names the job. Two submissions of twins both want to write it, and
 //! the store lets one of them. Whoever finds a key whose job is missing creates that job, under the id in the key: so a
 //! submitter that died in between, or is merely slow, leaves nothing behind that blocks the others, and nobody makes a
-//! second job beside its own. The key moves on only when its job was seen outside its scope, by a replace of the version
-//! that was read before the job was looked at.
+//! second job beside its own. A submission with a name of its own cannot be finished by others, since it must be found again
+//! as what it was: it is left alone for a while, and then its id is barred. The key moves on only when its job was seen
+//! outside its scope, by a replace of the version that was read before the job was looked at.
+
+use std::time::Duration;
 
 use rota_model::Extra;
 use rota_model::domain::Domain;
@@ -14,6 +17,7 @@ use rota_model::metadata::Metadata;
 use rota_model::unique_key::UniqueKey;
 use rota_store::repository::{Created, Saved};
 use rota_store::{StoreError, Versioned};
+use tokio::time::sleep;
 
 use super::{ChangeError, JobDesk, Made, SubmitError, Submitted, create_in_form};
 use crate::flaws::Flaw;
@@ -22,6 +26,12 @@ use crate::registry::Known;
 
 /// How often two submissions may come in each other's way before one of them is asked to come again.
 const TRIES: usize = 16;
+/// Who wrote its key more lately than this may be about to create its job, and is left alone for a while:
+const ABOUT_TO_CREATE: Duration = Duration::from_secs(1);
+/// so long,
+const LEAVE_ALONE: Duration = Duration::from_millis(50);
+/// and so often.
+const LEAVES: usize = 20;
 
 /// Whom a key belongs to.
 enum Held {
@@ -32,6 +42,8 @@ enum Held {
     /// To a job that is not there: it is still to be created, or was deleted. The key was written to, so that nobody
     /// clears it away meanwhile.
     ByNobody(Box<Versioned<UniqueKey>>),
+    /// To a job that was named and is probably about to be created: its submitter is to be left alone.
+    ByAnotherSoon,
     /// Somebody wrote to it meanwhile: look again.
     Moving,
 }
@@ -73,10 +85,15 @@ impl JobDesk {
             return repeated(there, submission);
         }
         let under = |id, number| self.job(domain, submission.clone(), known, id, number);
-        let mut gone = 0;
-        for _ in 0..TRIES {
-            match persevere("take a unique key", |_| self.hold(domain, key, job_id)).await? {
+        let (mut gone, mut left_alone) = (0, 0);
+        for _ in 0..TRIES + LEAVES {
+            let patient = left_alone < LEAVES;
+            match persevere("take a unique key", |_| self.hold(domain, key, job_id, patient)).await? {
                 Held::Moving => {}
+                Held::ByAnotherSoon => {
+                    left_alone += 1;
+                    sleep(LEAVE_ALONE).await;
+                }
                 Held::By(job) => return repeated(*job, submission),
                 Held::ByUs => match self.create_keyed(under(job_id, job_number)).await? {
                     Keyed::Done(submitted) => return Ok(*submitted),
@@ -86,8 +103,7 @@ impl JobDesk {
                 },
                 Held::ByNobody(found) => {
                     let id = found.document.job_id;
-                    // Under a name of its own a submission is found again by its own id alone: nobody else's stands there.
-                    let made = if named || id.is_derived() {
+                    let made = if is_named(id, job_id) {
                         self.bar(under(id, self.numbers.next().await?)).await?
                     } else {
                         self.create_keyed(under(id, job_number)).await?
@@ -167,7 +183,7 @@ impl JobDesk {
     }
 
     /// Looks whom a key belongs to, and takes it if it is free.
-    async fn hold(&self, domain: &Domain, key: &str, ours: JobId) -> Result<Held, StoreError> {
+    async fn hold(&self, domain: &Domain, key: &str, ours: JobId, patient: bool) -> Result<Held, StoreError> {
         let Some(found) = self.unique_keys.get(domain, key).await? else {
             let created = self.unique_keys.create(self.key_for(domain, key, ours)).await?;
             return Ok(if matches!(created, Created::New(_)) { Held::ByUs } else { Held::Moving });
@@ -175,6 +191,9 @@ impl JobDesk {
         let Some(job) = self.jobs.get(domain, found.document.job_id).await? else {
             if self.surroundings.has(Flaw::TakesKeyFromSlow) && found.document.job_id != ours {
                 return self.move_on(&found, ours).await;
+            }
+            if patient && self.is_about_to_be(&found.document, ours) {
+                return Ok(Held::ByAnotherSoon);
             }
             return self.keep(found, ours).await;
         };
@@ -185,6 +204,12 @@ impl JobDesk {
             return Ok(Held::By(Box::new(job)));
         }
         self.move_on(&found, ours).await
+    }
+
+    /// Whether the job of a key is missing because its submitter wrote the key just now.
+    fn is_about_to_be(&self, key: &UniqueKey, ours: JobId) -> bool {
+        let age = self.surroundings.now().since(key.metadata.updated_at);
+        key.job_id != ours && is_named(key.job_id, ours) && age < ABOUT_TO_CREATE
     }
 
     /// Writes to a key whose job is missing, so that whoever thinks it old finds another version.
@@ -229,6 +254,11 @@ impl JobDesk {
             extra: Extra::new(),
         }
     }
+}
+
+/// Whether one of two twins goes by a name. Such a submission is found again by its own id alone: nobody else's stands there.
+fn is_named(theirs: JobId, ours: JobId) -> bool {
+    theirs.is_derived() || ours.is_derived()
 }
 
 /// A job that was found instead of made: the one of this very submission, or a twin.
