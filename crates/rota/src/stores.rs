@@ -29,10 +29,13 @@ impl StoreAt {
             return Ok(Self::Folder(folder.into()));
         }
         let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "postgres" | "postgresql"));
+        // A password with / or # in it ends where it should not, and the rest of it would be taken for what may be shown.
+        let url = url.filter(|url| url.fragment().is_none() && !url.path().contains('@'));
         // Without what was written: it may hold a password.
         let refused = || {
             Failure::refused(
-                "the store must be sqlite:DIR or postgres://USER:PASSWORD@HOST/DATABASE".to_owned(),
+                "the store must be sqlite:DIR or postgres://USER:PASSWORD@HOST/DATABASE, with %2F for / and %23 for # in a password"
+                    .to_owned(),
             )
         };
         url.map(Self::Postgres).ok_or_else(refused)
@@ -148,8 +151,16 @@ mod tests {
         let store = StoreAt::parse("postgres://rota:secret@db.example:5432/rota?sslmode=require").unwrap();
         assert_eq!(store.to_string(), "postgres://rota:***@db.example:5432/rota");
         assert_eq!(format!("{store:?}"), store.to_string());
-        let wrong = StoreAt::parse("postgre://rota:secret@db.example/rota").unwrap_err();
-        assert!(!wrong.message.contains("secret"), "{}", wrong.message);
+        for wrong in [
+            "postgre://rota:secret@db.example/rota",
+            "postgres://rota:12/secret@db.example/rota",
+            "postgres://rota:#secret@db.example/rota",
+            "postgres://rota:?secret@db.example/rota",
+        ] {
+            let wrong = StoreAt::parse(wrong).map(|store| store.to_string()).map_err(|wrong| wrong.message);
+            let shown = wrong.unwrap_or_else(|message| message);
+            assert!(!shown.contains("secret"), "{shown}");
+        }
     }
 
     #[test]

@@ -44,6 +44,7 @@ use rota_store::hints::{Changes, Hint, HintSender};
 use rota_store::query::{Page, Query};
 use rota_store::seam::{Claim, Document, Key, Promises, Store, Tally, Write, Written};
 use rota_store::{StoreError, limits};
+use tokio_postgres::Row;
 
 pub use grants::grants;
 pub use opening::{schema, upgrade};
@@ -83,17 +84,34 @@ impl PostgresStore {
         let schema = opening::open(&first).await?;
         let pool = Arc::new(Pool::new(address.clone(), first, CONNECTIONS));
         let hints = HintSender::default();
-        let (notices, messengers) = notices::start(&address, &pool, channel(&schema), &hints).await?;
-        let versions = Arc::new(Versions::new(Arc::clone(&pool)));
+        let (notices, messengers) = notices::start(&address, &pool, channel(&schema), &hints).await;
+        let versions = Arc::<Versions>::default();
         let writer = Writer::start(&address, &versions, &notices);
         let folder = Folder::start(&pool);
         Ok(Self { pool, writer, versions, hints, notices, _messengers: messengers, _folder: folder })
+    }
+
+    async fn claim_alike(
+        &self,
+        claim: &Claim,
+        alike: &claim::Alike<'_>,
+        most: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let lent = self.pool.lend().await?;
+        let claimed = async {
+            let version = self.versions.take(&lent, 1).await?;
+            let Some(sql) = claim::statement(claim, alike, most, version) else { return Ok(Vec::new()) };
+            lent.write("claim", &sql).await
+        };
+        lent.wholly(claimed).await
     }
 }
 
 /// The channel of all who use the store in this schema. Names are at most 63 bytes long.
 fn channel(schema: &str) -> String {
-    format!("rota {schema}").chars().take(40).collect()
+    let mut name = format!("rota {schema}");
+    name.truncate(name.floor_char_boundary(60));
+    name
 }
 
 #[async_trait]
@@ -129,12 +147,10 @@ impl Store for PostgresStore {
             let most = claim.max.saturating_sub(claimed.len());
             // Some may have been claimed before.
             let in_part = |error: StoreError| if claimed.is_empty() { error } else { error.in_part() };
-            let version = self.versions.take(1).await.map_err(in_part)?;
-            let Some(sql) = claim::statement(&claim, &alike, most, version).filter(|_| most > 0) else {
+            if most == 0 {
                 break;
-            };
-            let rows = self.pool.write("claim", &sql).await.map_err(in_part)?;
-            for row in rows {
+            }
+            for row in self.claim_alike(&claim, &alike, most).await.map_err(in_part)? {
                 claimed.push(document_in(claim.collection, &row, 0)?.0);
             }
         }
@@ -146,7 +162,8 @@ impl Store for PostgresStore {
 
     async fn sequence(&self, name: &'static str, n: u64) -> Result<Range<u64>, StoreError> {
         limits::check_sequence(name, n)?;
-        numbers::take(&self.pool, name, n).await
+        let lent = self.pool.lend().await?;
+        lent.wholly(numbers::take(&lent, name, n)).await
     }
 
     fn changes(&self, collection: &'static Collection) -> Changes {

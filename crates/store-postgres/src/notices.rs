@@ -25,8 +25,10 @@ const MOST_BYTES: usize = 7_900;
 const REST: Duration = Duration::from_millis(5);
 /// How many commits may wait to be told of.
 const BACKLOG: usize = 1_024;
-/// How long to leave a server alone that cannot be reached.
+/// How long to leave a server alone that cannot be reached, or does not know how to tell: at first,
 const PAUSE: Duration = Duration::from_millis(500);
+/// and at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Who tells others of what was written here.
 #[derive(Clone)]
@@ -55,21 +57,25 @@ impl Drop for Messengers {
     }
 }
 
+/// Who cannot hear goes without: whoever needs to know looks now and then.
 pub(crate) async fn start(
     address: &Address,
     pool: &Arc<Pool>,
     channel: String,
     here: &HintSender,
-) -> Result<(Notices, Messengers), StoreError> {
+) -> (Notices, Messengers) {
     let (elsewhere, told) = mpsc::channel(BACKLOG);
     let mut name = [0; 8];
     // Without randomness our own hints come back to us, which does no harm.
     let _ = getrandom::fill(&mut name);
     let us = format!("{:x}", u64::from_ne_bytes(name));
-    let ear = Ear::open(address, &channel).await?;
+    let ear = Ear::open(address, &channel).await;
+    let ear = ear.inspect_err(
+        |error| tracing::warn!(%error, "it is not told what others change, and will look now and then"),
+    );
     let tells = tokio::spawn(tell(Arc::clone(pool), channel.clone(), us.clone(), told));
-    let hears = tokio::spawn(hear(ear, address.clone(), channel, us, here.clone()));
-    Ok((Notices { here: here.clone(), elsewhere }, Messengers(vec![tells, hears])))
+    let hears = tokio::spawn(hear(ear.ok(), address.clone(), channel, us, here.clone()));
+    (Notices { here: here.clone(), elsewhere }, Messengers(vec![tells, hears]))
 }
 
 async fn tell(pool: Arc<Pool>, channel: String, us: String, mut told: mpsc::Receiver<Arc<[Hint]>>) {
@@ -121,20 +127,24 @@ impl Ear {
     }
 }
 
-async fn hear(mut ear: Ear, address: Address, channel: String, us: String, here: HintSender) {
+async fn hear(mut ear: Option<Ear>, address: Address, channel: String, us: String, here: HintSender) {
     loop {
-        while let Some(notice) = ear.hears.recv().await {
+        while let Some(Ear { hears, .. }) = &mut ear
+            && let Some(notice) = hears.recv().await
+        {
             match understood(notice.payload(), &us) {
                 Some(hints) => here.send(hints),
                 None => here.lose(),
             }
         }
+        let mut pause = PAUSE;
         ear = loop {
-            sleep(PAUSE).await;
+            sleep(pause).await;
             match Ear::open(&address, &channel).await {
-                Ok(ear) => break ear,
+                Ok(ear) => break Some(ear),
                 Err(error) => tracing::debug!(%error, "cannot hear of changes"),
             }
+            pause = (pause * 2).min(LONGEST_PAUSE);
         };
         // Whatever was told meanwhile was not heard.
         here.lose();

@@ -1,27 +1,26 @@
 //! Numbers that nobody was given before: those of sequences, and the versions of documents.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rota_store::StoreError;
 use tokio::sync::Mutex;
 
 use crate::select::Sql;
-use crate::session::Pool;
+use crate::session::Session;
 use crate::value::Param;
 
 /// Versions are reserved in blocks: a statement knows its version before it is sent.
 const BLOCK: u64 = 1_000_000;
 
 /// Moves a sequence on; the first number is 1.
-pub(crate) async fn take(pool: &Pool, name: &str, n: u64) -> Result<Range<u64>, StoreError> {
+pub(crate) async fn take(session: &Session, name: &str, n: u64) -> Result<Range<u64>, StoreError> {
     let mut sql = Sql::default();
     let (name, n_value) = (sql.value(Param::Text(name.to_owned())), sql.value(Param::Int(n.cast_signed())));
     sql.text = format!(
         "INSERT INTO sequences AS s (name, next) VALUES ({name}, 1 + {n_value}::bigint) \
          ON CONFLICT (name) DO UPDATE SET next = s.next + {n_value}::bigint RETURNING next"
     );
-    let rows = pool.write("take numbers", &sql).await?;
+    let rows = session.write("take numbers", &sql).await?;
     let next: Option<i64> = rows.first().and_then(|row| row.try_get(0).ok());
     let end =
         next.ok_or_else(|| StoreError::unavailable("take numbers", "no number was given"))?.unsigned_abs();
@@ -30,23 +29,18 @@ pub(crate) async fn take(pool: &Pool, name: &str, n: u64) -> Result<Range<u64>, 
 
 /// The versions of this process. They rise, and no other process has them: a document made anew never has a version that
 /// its predecessor had.
-pub(crate) struct Versions {
-    pool: Arc<Pool>,
-    left: Mutex<Range<u64>>,
-}
+#[derive(Default)]
+pub(crate) struct Versions(Mutex<Range<u64>>);
 
 impl Versions {
-    pub(crate) fn new(pool: Arc<Pool>) -> Self {
-        Self { pool, left: Mutex::new(0..0) }
-    }
-
-    /// The first of so many.
-    pub(crate) async fn take(&self, count: usize) -> Result<i64, StoreError> {
+    /// The first of so many. Where there are too few, more are asked for on the connection that will need them: who writes waits
+    /// for no other.
+    pub(crate) async fn take(&self, session: &Session, count: usize) -> Result<i64, StoreError> {
         let count = u64::try_from(count).unwrap_or(BLOCK).min(BLOCK);
-        let mut left = self.left.lock().await;
+        let mut left = self.0.lock().await;
         if left.end - left.start < count {
             // What could not be had for certain is lost, and nothing else.
-            let taken = take(&self.pool, "versions", BLOCK).await;
+            let taken = take(session, "versions", BLOCK).await;
             *left = taken.map_err(|error| match error {
                 StoreError::Refused { .. } => error,
                 error => StoreError::unavailable("take versions", error),

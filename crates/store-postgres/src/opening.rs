@@ -14,12 +14,17 @@ const TRIES: usize = 5;
 
 /// Everything there is to make, as a person would run it in an empty place.
 pub fn schema() -> String {
-    script(std::iter::once(FACTS.to_owned()).chain(statements()))
+    wholly(&script(std::iter::once(FACTS.to_owned()).chain(statements())))
 }
 
 /// What brings an older version up to date, as a person would run it.
 pub fn upgrade() -> String {
-    script(additions().into_iter())
+    wholly(&script(additions().into_iter()))
+}
+
+/// All of it or nothing, whatever it is run with.
+fn wholly(script: &str) -> String {
+    format!("BEGIN;\n{script}COMMIT;\n")
 }
 
 fn script(statements: impl Iterator<Item = String>) -> String {
@@ -29,7 +34,7 @@ fn script(statements: impl Iterator<Item = String>) -> String {
 fn remember() -> String {
     format!(
         "INSERT INTO facts (name, value) VALUES ('schema', {VERSION}), ('reader', {READER}) \
-         ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+         ON CONFLICT (name) DO UPDATE SET value = greatest(facts.value, excluded.value)"
     )
 }
 

@@ -62,10 +62,13 @@ pub(crate) async fn find(pool: &Pool, query: &Query) -> Result<Page, StoreError>
     // One more than asked for, to know whether there is a next page.
     let limit = query.limit + 1;
     let (mut found, cut) = if query.firsts {
-        (firsts(&session, query, limit).await?, false)
+        (session.wholly(firsts(&session, query, limit)).await?, false)
     } else {
-        list(&session, query, limit).await?
+        session.wholly(list(&session, query, limit)).await?
     };
+    if cut {
+        session.leave();
+    }
     let more = found.len() > query.limit || cut;
     found.truncate(query.limit);
     let next = found.last().filter(|_| more).map(|last| Cursor::behind_key(last.sort_key.clone(), query));

@@ -11,8 +11,14 @@ use tokio_rustls::rustls;
 
 use crate::session::said;
 
-/// The refusal, if it is one of rights.
-pub(crate) fn denied(what: &str, user: &str, error: &Error) -> Option<StoreError> {
+/// The refusal, if it is one: of rights, or of what the server cannot hold.
+pub(crate) fn refused(what: &str, user: &str, error: &Error) -> Option<StoreError> {
+    let is_of = |class: &&str| error.code().is_some_and(|code| code.code().starts_with(*class));
+    let unfit = ["22", "54"].iter().any(|class| is_of(&class));
+    if unfit { Some(StoreError::refused(what, said(error))) } else { denied(what, user, error) }
+}
+
+fn denied(what: &str, user: &str, error: &Error) -> Option<StoreError> {
     error.code().filter(|code| **code == SqlState::INSUFFICIENT_PRIVILEGE)?;
     let said = said(error);
     let with = named_in(&said).map_or_else(String::new, |collection| format!(" with {}", collection.name));

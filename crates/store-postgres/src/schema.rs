@@ -39,22 +39,42 @@ pub(crate) fn statements() -> Vec<String> {
 }
 
 /// Every statement that brings an older version up to date: it adds what is not there yet. Version 2 made the indexes anew that hold
-/// few documents.
+/// few documents. What takes long comes early, and what nobody can read beside comes last: a lock is kept until the end.
 pub(crate) fn additions() -> Vec<String> {
-    let guarded = ALL.iter().flat_map(|collection| {
-        let guarded = collection.indexes.iter().filter(|index| index.only.is_some());
-        guarded.map(|index| format!("DROP INDEX IF EXISTS {}", index_name(collection, index.name)))
+    let guarded = || {
+        let all =
+            ALL.iter().flat_map(|collection| collection.indexes.iter().map(move |index| (collection, index)));
+        all.filter(|(_, index)| index.only.is_some())
+    };
+    let anew =
+        |collection: &Collection, index: &Index| quoted(&format!("{}.{} anew", collection.name, index.name));
+    let built = guarded().map(|(collection, index)| {
+        let (name, made) = (index_name(collection, index.name), declared_index(collection, index));
+        made.replacen(&name, &anew(collection, index), 1)
     });
+    let instead = guarded().flat_map(|(collection, index)| {
+        let name = index_name(collection, index.name);
+        let rename = format!("ALTER INDEX {} RENAME TO {name}", anew(collection, index));
+        [format!("DROP INDEX IF EXISTS {name}"), rename]
+    });
+    let is_guarded = |statement: &String| {
+        guarded().any(|(collection, index)| *statement == declared_index(collection, index))
+    };
+    let all = statements().into_iter().filter(|statement| !is_guarded(statement));
+    let (tables, others): (Vec<_>, Vec<_>) =
+        all.partition(|statement| statement.starts_with("CREATE TABLE "));
+    let tables = tables.into_iter().map(unless_there);
+    tables.chain(built).chain(others.into_iter().map(unless_there)).chain(instead).collect()
+}
+
+fn unless_there(statement: String) -> String {
     let added = [
         ("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS "),
         ("CREATE INDEX ", "CREATE INDEX IF NOT EXISTS "),
         ("CREATE VIEW ", "CREATE OR REPLACE VIEW "),
     ];
-    let add = |statement: String| {
-        let (make, add) = added.into_iter().find(|(make, _)| statement.starts_with(make)).unwrap_or_default();
-        format!("{add}{}", statement.strip_prefix(make).unwrap_or(&statement))
-    };
-    guarded.chain(statements().into_iter().map(add)).collect()
+    let (make, add) = added.into_iter().find(|(make, _)| statement.starts_with(make)).unwrap_or_default();
+    format!("{add}{}", statement.strip_prefix(make).unwrap_or(&statement))
 }
 
 fn index_name(collection: &Collection, name: &str) -> String {
@@ -204,6 +224,17 @@ fn overlay(member: &str, fields: &[(&str, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Who holds a lock that readers wait for does nothing else any more that takes long.
+    #[test]
+    fn indexes_are_dropped_when_everything_else_is_done() {
+        let all = additions();
+        let first = all.iter().position(|statement| statement.starts_with("DROP INDEX")).unwrap();
+        let quick =
+            |statement: &String| statement.starts_with("DROP INDEX") || statement.starts_with("ALTER INDEX");
+        assert!(all[first..].iter().all(quick), "{all:?}");
+        assert!(!all[..first].iter().any(quick), "{all:?}");
+    }
 
     /// Databases are made by these statements. If this fails for a version that was released, raise [`VERSION`] first, and keep
     /// what the old one made among the fixtures.

@@ -68,21 +68,25 @@ pub(crate) fn order_by(query: &Query, row: &str) -> String {
 
 /// ` FROM … WHERE …`: what a query is about, without order and cursor. The row is called `r`.
 pub(crate) fn matching(query: &Query) -> Sql {
-    let mut sql = Sql::new(format!(" FROM {} AS r WHERE ", table(query.collection)));
+    let mut sql = Sql::default();
+    let rows = table(query.collection);
+    match query.hidden_before {
+        None => sql.text = format!(" FROM {rows} AS r WHERE {}", is_shown(query.collection, "r.")),
+        Some(at) => {
+            // Those few on their own, by their index: in the order asked for, the server would rather walk through all there are.
+            let at = sql.value(Param::Int(at.0));
+            sql.text = format!(
+                " FROM (SELECT * FROM {rows} WHERE hidden_at IS NOT NULL AND hidden_at <= {at} OFFSET 0) AS r WHERE true"
+            );
+        }
+    }
     narrow(query, &mut sql);
     sql
 }
 
-/// The conditions of a query on the row `r`.
+/// What a query asks for beyond that, of the row `r`.
 fn narrow(query: &Query, sql: &mut Sql) {
     let collection = query.collection;
-    match query.hidden_before {
-        None => sql.push(&is_shown(collection, "r.")),
-        Some(at) => {
-            let at = sql.value(Param::Int(at.0));
-            sql.push(&format!("r.hidden_at IS NOT NULL AND r.hidden_at <= {at}"));
-        }
-    }
     if let Some(domain) = &query.domain {
         let domain = sql.value(Param::Text(domain.to_string()));
         sql.push(&format!(" AND r.in_domain = {domain}"));

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use rota_store::StoreError;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout};
 use tokio_postgres::config::Host;
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Notification, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::refusals::{NoConnection, denied};
+use crate::refusals::{NoConnection, refused};
 use crate::select::Sql;
 use crate::{server, tls};
 
@@ -23,6 +24,8 @@ const REACH: Duration = Duration::from_secs(3);
 const CONNECT: Duration = Duration::from_secs(5);
 /// After this a server that acknowledges nothing is given up.
 const SILENCE: Duration = Duration::from_secs(10);
+/// Who gives up a statement after this takes the way to the server for broken, and trusts none of the connections that are there.
+const SUSPECT: Duration = Duration::from_secs(1);
 /// How often something is tried that others were in the way of.
 pub(crate) const TRIES: usize = 20;
 /// How many statements are kept prepared on a connection.
@@ -110,7 +113,7 @@ impl Address {
 
     async fn open_in_time(&self, told: Option<mpsc::Sender<Notification>>) -> Result<Session, Error> {
         let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let mut messages =
                 std::pin::pin!(futures::stream::poll_fn(move |context| connection.poll_message(context)));
             while let Some(message) = futures::StreamExt::next(&mut messages).await {
@@ -126,7 +129,8 @@ impl Address {
             }
         });
         client.batch_execute(&format!("{SETTINGS}; {PLANNING}")).await?;
-        Ok(Session { client, user: Arc::clone(&self.user), prepared: Mutex::default() })
+        let (user, connection) = (Arc::clone(&self.user), task.abort_handle());
+        Ok(Session { client, user, prepared: Mutex::default(), connection, under_way: Mutex::default() })
     }
 }
 
@@ -150,6 +154,10 @@ pub(crate) struct Session {
     /// Who signed in, as far as the address says so.
     pub(crate) user: Arc<str>,
     prepared: Mutex<HashMap<String, Statement>>,
+    /// The task that reads and writes for the client. It would go on to the end of what was asked, though nobody wants it any more.
+    connection: AbortHandle,
+    /// Since when something is under way that has not ended.
+    under_way: Mutex<Option<Instant>>,
 }
 
 impl Session {
@@ -167,10 +175,45 @@ impl Session {
         Ok(statement)
     }
 
+    /// Does something, and knows if it was left half-way: who gives up waiting leaves a connection that is busy.
+    pub(crate) async fn wholly<T>(&self, work: impl Future<Output = T>) -> T {
+        *self.under_way() = Some(Instant::now());
+        let done = work.await;
+        *self.under_way() = None;
+        done
+    }
+
+    /// Wants no more of what is under way.
+    pub(crate) fn leave(&self) {
+        *self.under_way() = Some(Instant::now());
+    }
+
+    /// Ends the connection, whatever is under way on it.
+    pub(crate) fn cut(&self) {
+        self.connection.abort();
+    }
+
+    fn under_way(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) async fn query(&self, sql: &Sql) -> Result<Vec<Row>, Error> {
         let statement = self.prepare(&sql.text).await?;
         let values: Vec<&(dyn ToSql + Sync)> = sql.values.iter().map(|value| value as _).collect();
         self.client.query(&statement, &values).await
+    }
+
+    /// One statement that writes, again while others are in its way.
+    pub(crate) async fn write(&self, what: &'static str, sql: &Sql) -> Result<Vec<Row>, StoreError> {
+        // What cannot be prepared is not sent either.
+        self.prepare(&sql.text).await.map_err(self.unavailable(what))?;
+        let mut tries = 1;
+        loop {
+            match self.query(sql).await {
+                Err(error) if is_crossed(&error) && tries < TRIES => tries += 1,
+                done => return done.map_err(self.unsure(what)),
+            }
+        }
     }
 
     fn prepared(&self) -> std::sync::MutexGuard<'_, HashMap<String, Statement>> {
@@ -180,20 +223,26 @@ impl Session {
     /// What a failure means to who only read: nothing happened.
     pub(crate) fn unavailable(&self, what: &'static str) -> impl Fn(Error) -> StoreError {
         move |error| {
-            denied(what, &self.user, &error).unwrap_or_else(|| StoreError::unavailable(what, said(&error)))
+            refused(what, &self.user, &error).unwrap_or_else(|| StoreError::unavailable(what, said(&error)))
         }
     }
 
-    /// What a failure means to who wrote. Where the server says why, it did nothing, unless it was about to end; where it
-    /// says nothing, nobody knows.
+    /// What a failure means to who wrote. Where the server says why, it did nothing, unless it was about to end or does not
+    /// know; where it says nothing, nobody knows.
     pub(crate) fn unsure(&self, what: &'static str) -> impl Fn(Error) -> StoreError {
         move |error| {
             let did_nothing = error.as_db_error().is_some_and(|said| {
-                said.parsed_severity() == Some(Severity::Error) && *said.code() != SqlState::ADMIN_SHUTDOWN
+                said.parsed_severity() == Some(Severity::Error) && !leaves_doubt(said.code())
             });
             if did_nothing { self.unavailable(what)(error) } else { StoreError::unknown(what, said(&error)) }
         }
     }
+}
+
+/// Whether it may have happened all the same.
+fn leaves_doubt(code: &SqlState) -> bool {
+    let is_lost = code.code().starts_with("08");
+    is_lost || [SqlState::ADMIN_SHUTDOWN, SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN].contains(code)
 }
 
 /// Connections that callers share, each for one statement at a time. None spans several: who is dropped half-way leaves
@@ -231,21 +280,13 @@ impl Pool {
     /// One statement of somebody who only reads.
     pub(crate) async fn read(&self, what: &'static str, sql: &Sql) -> Result<Vec<Row>, StoreError> {
         let lent = self.lend().await?;
-        lent.query(sql).await.map_err(lent.unavailable(what))
+        lent.wholly(lent.query(sql)).await.map_err(lent.unavailable(what))
     }
 
     /// One statement of somebody who writes.
     pub(crate) async fn write(&self, what: &'static str, sql: &Sql) -> Result<Vec<Row>, StoreError> {
         let lent = self.lend().await?;
-        // What cannot be prepared is not sent either.
-        lent.prepare(&sql.text).await.map_err(lent.unavailable(what))?;
-        let mut tries = 1;
-        loop {
-            match lent.query(sql).await {
-                Err(error) if is_crossed(&error) && tries < TRIES => tries += 1,
-                done => return done.map_err(lent.unsure(what)),
-            }
-        }
+        lent.wholly(lent.write(what, sql)).await
     }
 }
 
@@ -258,9 +299,20 @@ impl std::ops::Deref for Lent<'_> {
     }
 }
 
+/// What is busy does not come back: the next to have it would wait for what nobody wants any more.
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        let back = self.session.take().filter(|session| !session.client.is_closed());
-        self.pool.free.lock().unwrap_or_else(PoisonError::into_inner).extend(back);
+        let mut free = self.pool.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(session) = self.session.take() else { return };
+        let since = *session.under_way();
+        match since {
+            None => free.extend(Some(session).filter(|session| !session.client.is_closed())),
+            Some(since) => {
+                session.cut();
+                if since.elapsed() > SUSPECT {
+                    free.clear();
+                }
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::join_all;
@@ -14,6 +15,7 @@ use rota_store::hints::Hint;
 use rota_store::seam::{Key, Version, Write, Written};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
@@ -27,6 +29,10 @@ use crate::session::{Address, Session, TRIES, is_crossed, said};
 
 /// How many connections commit side by side.
 const SIDE_BY_SIDE: usize = 4;
+/// How long a commit may take: a little longer than the server itself lets a statement run;
+const PATIENCE: Duration = Duration::from_secs(35);
+/// and one that is urgent. A way that leads nowhere any more must not cost a lease, which lasts six seconds.
+const URGENT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The callers' side. The tasks that write end with it.
 pub(crate) struct Writer {
@@ -38,18 +44,18 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn start(address: &Address, versions: &Arc<Versions>, notices: &Notices) -> Self {
         let (plain, urgent) = (Arc::<Inbox>::default(), Arc::<Inbox>::default());
-        let inboxes = std::iter::repeat_n(&plain, SIDE_BY_SIDE).chain([&urgent]);
-        let tasks = inboxes.map(|inbox| {
-            let scribe = Scribe {
-                inbox: Arc::clone(inbox),
-                address: address.clone(),
-                session: None,
-                versions: Arc::clone(versions),
-                notices: notices.clone(),
-            };
-            tokio::spawn(scribe.run())
-        });
-        let tasks = tasks.collect();
+        let scribe = |inbox: &Arc<Inbox>, versions: &Arc<Versions>, patience| Scribe {
+            inbox: Arc::clone(inbox),
+            address: address.clone(),
+            session: None,
+            versions: Arc::clone(versions),
+            notices: notices.clone(),
+            patience,
+        };
+        let scribes = std::iter::repeat_with(|| scribe(&plain, versions, PATIENCE)).take(SIDE_BY_SIDE);
+        // Who is urgent waits for nobody, not even for versions.
+        let scribes = scribes.chain([scribe(&urgent, &Arc::default(), URGENT_PATIENCE)]);
+        let tasks = scribes.map(|scribe| tokio::spawn(scribe.run())).collect();
         Self { plain, urgent, tasks }
     }
 
@@ -71,14 +77,20 @@ impl Writer {
             }
         }
         answers.extend(join_all(under_way).await);
-        let in_part = answers.len() > 1;
+        let closed = |_| Err(StoreError::unknown("write", "the store was closed"));
+        let answers: Vec<_> = answers.into_iter().map(|answer| answer.unwrap_or_else(closed)).collect();
+        let in_part = !answers.iter().all(is_undone);
         let mut written = Vec::new();
         for answer in answers {
-            let answer = answer.unwrap_or_else(|_| Err(StoreError::unknown("write", "the store was closed")));
             written.extend(if in_part { answer.map_err(StoreError::in_part) } else { answer }?);
         }
         Ok(written)
     }
+}
+
+/// Whether nothing of it happened.
+fn is_undone(answer: &Result<Vec<Written>, StoreError>) -> bool {
+    matches!(answer, Err(StoreError::Refused { .. } | StoreError::Unavailable { .. }))
 }
 
 impl Drop for Writer {
@@ -126,6 +138,7 @@ struct Scribe {
     session: Option<Session>,
     versions: Arc<Versions>,
     notices: Notices,
+    patience: Duration,
 }
 
 impl Scribe {
@@ -155,7 +168,7 @@ impl Scribe {
             group.into_iter().map(|request| (request.writes, request.reply)).unzip();
         let counts: Vec<usize> = writes.iter().map(Vec::len).collect();
         let mut writes: Vec<Prepared> = writes.into_iter().flatten().collect();
-        match self.commit(&writes).await {
+        match self.commit_in_time(&writes).await {
             Ok(written) => self.answer(writes, &written, counts, replies),
             Err(StoreError::Refused { .. }) if counts.len() > 1 => {
                 let apart = counts.into_iter().zip(replies);
@@ -188,10 +201,21 @@ impl Scribe {
         self.session.as_ref().ok_or_else(|| StoreError::unavailable("write", "there is no connection"))
     }
 
+    /// Who does not answer in time is left: nobody knows what became of it, and the next has another connection.
+    async fn commit_in_time(&mut self, writes: &[Prepared]) -> Result<Vec<Written>, StoreError> {
+        if let Ok(written) = timeout(self.patience, self.commit(writes)).await {
+            return written;
+        }
+        self.session.take().inspect(Session::cut);
+        Err(StoreError::unknown("write", "no answer came in time"))
+    }
+
     /// Writes all of it, or nothing.
     async fn commit(&mut self, writes: &[Prepared]) -> Result<Vec<Written>, StoreError> {
         let gathered = gather(writes);
-        let version = self.versions.take(gathered.len()).await?;
+        let versions = Arc::clone(&self.versions);
+        let session = self.session().await?;
+        let version = versions.take(session, gathered.len()).await?;
         let several = gathered.iter().any(|of| of.round > 0);
         let mut statements = Vec::with_capacity(gathered.len());
         for (version, of) in (version..).zip(&gathered) {
@@ -201,7 +225,6 @@ impl Scribe {
                 statements.push(deeds::which_are_there(of));
             }
         }
-        let session = self.session().await?;
         let mut prepared = Vec::with_capacity(statements.len());
         for sql in &statements {
             // Nothing is sent before all of them are understood.

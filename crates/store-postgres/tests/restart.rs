@@ -1,5 +1,5 @@
-//! PostgreSQL is restarted in the middle of writes, and connections are cut: nothing acknowledged is lost, what nobody knows of is there once or not
-//! at all, and the totals are what they must be.
+//! PostgreSQL is stopped, crashes and starts again in the middle of writes, and connections are cut: nothing acknowledged is lost,
+//! what nobody knows of is there once or not at all, and the totals are what they must be.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a surprise is a failure of the test")]
 
 use std::sync::Arc;
@@ -78,9 +78,13 @@ async fn a_restart_loses_nothing_and_doubles_nothing() {
         repeated: AtomicUsize::new(0),
     });
     let tasks: Vec<_> = (0..16).map(|_| tokio::spawn(Arc::clone(&writers).run())).collect();
-    for _ in 0..4 {
+    for nth in 0..4 {
         sleep(Duration::from_millis(400)).await;
-        server.stop();
+        if nth % 2 == 0 {
+            server.crash()
+        } else {
+            server.stop()
+        }
         server.resume();
         for _ in 0..5 {
             sleep(Duration::from_millis(100)).await;
@@ -98,6 +102,7 @@ async fn a_restart_loses_nothing_and_doubles_nothing() {
         writers.unknown.load(Ordering::Relaxed),
         writers.repeated.load(Ordering::Relaxed)
     );
+    assert!(writers.unknown.load(Ordering::Relaxed) > 0, "nothing happened in the middle of a write");
     assert_eq!(run_sql(&url, "SELECT count(*) FROM jobs"), made.to_string());
     for (status, expected) in [("QUEUED", made.div_ceil(2)), ("SUCCESSFUL", made / 2)] {
         let query = Query::new(&JOBS, Order::BY_ID).filter(Filter::Is("status", json!(status)));

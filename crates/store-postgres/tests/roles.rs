@@ -55,6 +55,22 @@ impl Granted {
     }
 }
 
+/// Of a batch that is several commits, some may have happened when another is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_refused_in_part_may_have_happened() {
+    let granted = Granted::new();
+    let store = granted.open(Role::Processor).await;
+    let create =
+        |collection, nth: usize| Write::Create { key: key(collection, &nth.to_string()), body: body() };
+    let forbidden = |many| (0..many).map(|nth| create(&USERS, nth));
+    let refused = store.write(forbidden(600).collect()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Refused { .. }), "{refused:?}");
+    let jobs = (0..550).map(|nth| create(&JOBS, nth));
+    let in_part = store.write(jobs.chain(forbidden(50)).collect()).await.unwrap_err();
+    assert!(matches!(in_part, StoreError::Unknown { .. }), "{in_part:?}");
+    assert_eq!(run_sql(&granted.owner, "SELECT count(*) FROM jobs"), "500");
+}
+
 fn here() -> Domain {
     Domain::default()
 }

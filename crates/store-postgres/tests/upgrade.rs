@@ -129,6 +129,27 @@ async fn a_role_that_may_not_change_tables_waits_for_somebody_who_may() {
     create(&store, Key::new(&JOBS, "a"), job("a")).await;
 }
 
+/// Whoever has an older program at hand, and runs what it prints, does no harm.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_older_program_prints_does_not_make_a_newer_schema_older() {
+    let url = postgres::fresh();
+    drop(PostgresStore::open(&url).await.unwrap());
+    run_sql(&url, "UPDATE facts SET value = 99");
+    run_sql(&url, &rota_store_postgres::upgrade());
+    assert_eq!((fact(&url, "schema").as_str(), fact(&url, "reader").as_str()), ("99", "99"));
+}
+
+/// What is printed is run with whatever is at hand: a statement that fails undoes the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_printed_happens_wholly_or_not_at_all() {
+    let url = of_version_1();
+    run_sql(&url, "DROP VIEW metrics; CREATE TABLE metrics (in_the_way text)");
+    let before = run_sql(&url, EVERYTHING);
+    let said = postgres::pipe_sql(&url, &rota_store_postgres::upgrade());
+    assert!(said.contains("\"metrics\" is not a view"), "{said}");
+    assert_eq!(run_sql(&url, EVERYTHING), before, "nothing of it is changed");
+}
+
 /// The index that version 2 added serves those who look for the timers of a type.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timers_are_found_by_their_type() {

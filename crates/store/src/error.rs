@@ -43,7 +43,7 @@ impl StoreError {
     #[must_use]
     pub fn in_part(self) -> Self {
         match self {
-            Self::Unavailable { what, why } => Self::Unknown { what, why },
+            Self::Unavailable { what, why } | Self::Refused { what, why } => Self::Unknown { what, why },
             other => other,
         }
     }

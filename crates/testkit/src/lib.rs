@@ -5,7 +5,7 @@
 //! - [`simulation`]: the real engine in a world where things go wrong
 //! - [`surroundings`]: a clock that the test moves, and chance that repeats itself
 //! - [`process`]: the real program as a child process; [`postgres`]: a real database server
-//! - [`receiver`]: a real HTTP server that hands over what it was sent
+//! - [`receiver`]: a real HTTP server that hands over what it was sent; [`relay`]: a network that fails
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,5 +19,6 @@ pub mod faults;
 pub mod postgres;
 pub mod process;
 pub mod receiver;
+pub mod relay;
 pub mod simulation;
 pub mod surroundings;

@@ -23,9 +23,9 @@ const HOLD: &str = r#"
 "$1" -D "$2" -k "$2" -p "$3" -c listen_addresses=127.0.0.1 -c fsync="$4" -c max_connections=400 \
     -c full_page_writes="$4" -c log_min_messages=warning >>"$2/log" 2>&1 &
 read -r word
-kill -INT $!
+if [ "$word" = crash ]; then kill -QUIT $!; else kill -INT $!; fi
 wait $!
-[ "$word" = stay ] || rm -rf "$(dirname "$2")"
+[ -n "$word" ] || rm -rf "$(dirname "$2")"
 "#;
 
 /// An authority of its own, and what it signs.
@@ -88,9 +88,18 @@ impl Server {
 
     /// Stops it, as an operator would: whoever is connected is cut off.
     pub fn stop(&mut self) {
+        self.end("stay\n");
+    }
+
+    /// Ends it at once: when it comes back, it has what is in its log of writes and nothing else.
+    pub fn crash(&mut self) {
+        self.end("crash\n");
+    }
+
+    fn end(&mut self, word: &str) {
         let Some(mut held) = self.held.take() else { return };
         if let Some(mut stdin) = held.stdin.take() {
-            stdin.write_all(b"stay\n").unwrap();
+            stdin.write_all(word.as_bytes()).unwrap();
         }
         held.wait().unwrap();
     }
@@ -190,6 +199,17 @@ pub fn try_sql(url: &str, sql: &str) -> Result<String, String> {
         return Ok(String::from_utf8(psql.stdout).unwrap().trim().to_owned());
     }
     Err(String::from_utf8_lossy(&psql.stderr).into_owned())
+}
+
+/// Hands statements to `psql` one after the other: it goes on when one fails, as it does for whoever asks for nothing else. Says what it
+/// complained about.
+pub fn pipe_sql(url: &str, sql: &str) -> String {
+    let mut psql = Command::new(program("psql"));
+    psql.args(["--no-psqlrc", "--quiet", url]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut psql = psql.stderr(Stdio::piped()).spawn().unwrap();
+    psql.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
+    let said = psql.wait_with_output().unwrap().stderr;
+    String::from_utf8_lossy(&said).into_owned()
 }
 
 /// Debian keeps the programs of a server apart from those on the path.

@@ -13,7 +13,7 @@ use rota_model::job_type::TypeLimits;
 
 use super::Processor;
 use crate::flaws::Flaw;
-use crate::patience::STORE_PAUSE;
+use crate::patience::{Complaint, STORE_PAUSE};
 use crate::registry::{Listed, Told, id_of};
 
 /// How often the list is looked at: hints may be lost.
@@ -42,6 +42,7 @@ pub(super) struct Rules {
     /// When the list was last looked at, and when something could not be read.
     listed: Option<Duration>,
     failed: Option<Duration>,
+    complaint: Complaint,
 }
 
 impl Rules {
@@ -155,7 +156,9 @@ impl Processor {
             match limits {
                 Ok(limits) => begins |= hands.lanes.limits.set_rule(domain, kind, limits),
                 Err(error) => {
-                    tracing::warn!(%error, %domain, kind, "cannot read what a type limits");
+                    let (title, why) =
+                        ("cannot read what a type limits", format!("{domain}, {kind}: {error}"));
+                    self.journal().complain(&mut hands.lanes.limits.rules.complaint, title, why);
                     failed = true;
                 }
             }
@@ -179,8 +182,10 @@ impl Processor {
         match self.registry.limited().await {
             Ok(listed) => self.hands().lanes.limits.rules.compare(&listed, at),
             Err(error) => {
-                tracing::warn!(%error, "cannot list what types limit");
-                self.hands().lanes.limits.rules.failed = Some(at);
+                let rules = &mut self.hands().lanes.limits.rules;
+                rules.failed = Some(at);
+                let title = "cannot list what types limit; trying again";
+                self.journal().complain(&mut rules.complaint, title, error);
             }
         }
     }

@@ -86,8 +86,8 @@ A node makes the tables itself when it starts, if its login may. Where it may no
 its login a member of the roles for what it does: web, processor, or both.
 
 Examples:
-  rota store schema | psql --single-transaction postgres://owner@db.example/rota
-  rota store schema --upgrade | psql --single-transaction postgres://owner@db.example/rota
+  rota store schema | psql postgres://owner@db.example/rota
+  rota store schema --upgrade | psql postgres://owner@db.example/rota
   rota store schema --grants | psql postgres://owner@db.example/rota
   psql postgres://owner@db.example/rota -c 'GRANT rota_web TO alice'";
 

@@ -1,14 +1,11 @@
 //! The way between a node and the store is gone, or the store itself, for longer than a lease lasts.
 
-use std::io::{Read, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rota_model::domain::Domain;
 use rota_model::job::JobStatus;
 use rota_testkit::postgres::{Server, run_sql};
+use rota_testkit::relay::Relay;
 use tokio::time::{Instant, sleep};
 
 use crate::load::wait;
@@ -17,46 +14,6 @@ use crate::{job, run_at, taken_over};
 
 /// A lease ends six seconds after the last beat that was acknowledged.
 const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(8);
-
-/// What stands between a node and the store: it passes everything on, or keeps it until it may.
-struct Relay {
-    port: u16,
-    severed: Arc<AtomicBool>,
-}
-
-impl Relay {
-    fn before(server: u16) -> Self {
-        let severed = Arc::new(AtomicBool::new(false));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let gate = Arc::clone(&severed);
-        std::thread::spawn(move || {
-            for node in listener.incoming().map_while(Result::ok) {
-                let behind = TcpStream::connect(("127.0.0.1", server)).unwrap();
-                for (from, to) in [(&node, &behind), (&behind, &node)] {
-                    let (from, to, gate) =
-                        (from.try_clone().unwrap(), to.try_clone().unwrap(), Arc::clone(&gate));
-                    std::thread::spawn(move || pass_on(from, to, &gate));
-                }
-            }
-        });
-        Self { port, severed }
-    }
-}
-
-fn pass_on(mut from: TcpStream, mut to: TcpStream, severed: &AtomicBool) {
-    let mut bytes = [0; 16 * 1024];
-    while let Ok(count @ 1..) = from.read(&mut bytes) {
-        while severed.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        if to.write_all(bytes.get(..count).unwrap()).is_err() {
-            return;
-        }
-    }
-    // Who is at the end says so to the other side.
-    let _ = to.shutdown(std::net::Shutdown::Write);
-}
 
 /// Its handlers finish while nobody hears of it: others take the jobs over, and what it says afterwards is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,7 +25,7 @@ async fn a_node_that_is_cut_off_is_taken_over_and_its_answer_refused() {
     let far = store.replace(&format!(":{port}"), &format!(":{}", relay.port));
     let (one, two) = (join(&store, "one").await, join(&far, "two").await);
     let held = run_at(&two, "ends while it is cut off", 3_000, 3).await;
-    relay.severed.store(true, Ordering::Relaxed);
+    relay.sever();
     let took = taken_over(&held, two.id, &one.client, Instant::now()).await;
     println!("cut off: {} jobs were taken over after {:.1} s", held.len(), took.as_secs_f64());
     assert!(took < Duration::from_secs(10), "{took:?}");
@@ -76,7 +33,7 @@ async fn a_node_that_is_cut_off_is_taken_over_and_its_answer_refused() {
         let ended = one.client.wait_for_job(&Domain::default(), *id, PATIENCE).await.unwrap();
         assert_eq!((ended.status, ended.attempt, ended.lost, ended.epoch), (JobStatus::Successful, 1, 1, 2));
     }
-    relay.severed.store(false, Ordering::Relaxed);
+    relay.mend();
     for said in ["a late answer was refused", CONDEMNED] {
         until(said, || async { two.home.log().contains(said) }).await;
     }
