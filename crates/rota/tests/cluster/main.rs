@@ -14,7 +14,7 @@ mod members;
 mod rolling;
 mod severed;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rota_client::Client;
@@ -22,11 +22,12 @@ use rota_model::domain::Domain;
 use rota_model::ids::{JobId, NodeId};
 use rota_model::job::{Job, JobStatus};
 use rota_model::node::NodeStatus;
-use rota_testkit::postgres::Server;
+use rota_model::time::UnixMillis;
+use rota_testkit::postgres::{Server, run_sql};
 use tokio::time::{Instant, sleep};
 
 use load::{Load, wait};
-use members::{CONDEMNED, Member, PATIENCE, join, until};
+use members::{CONDEMNED, LONGER_THAN_A_LEASE, Member, PATIENCE, join, until};
 
 async fn job(client: &Client, id: JobId) -> Job {
     client.job(&Domain::default(), id).await.unwrap()
@@ -47,6 +48,21 @@ async fn run_at(member: &Member, name: &str, millis: u64, count: usize) -> Vec<J
         }
     }
     panic!("of 30 only {} run where they were submitted", held.len());
+}
+
+/// Drains a node. Says by when it has heard of it, and has nothing left: a beat later.
+async fn drain(member: &Member, by: &Client) -> UnixMillis {
+    let told = by.drain_node(member.id).await.unwrap().last_seen_at;
+    let heard = told.plus(Duration::from_secs(3));
+    let drained = Mutex::new(told);
+    until("a node without jobs", || async {
+        let nodes = by.nodes().await.unwrap();
+        let node = nodes.into_iter().find(|node| node.id == member.id).unwrap();
+        *drained.lock().unwrap() = node.last_seen_at;
+        node.last_seen_at > heard && node.running == Some(0)
+    })
+    .await;
+    drained.into_inner().unwrap()
 }
 
 /// How long it takes until others run all of these.
@@ -114,13 +130,23 @@ async fn nothing_is_lost_or_doubled_while_nodes_and_store_come_and_go() {
     let four = join(&store, "four").await;
     load.also_on(&four);
     until("three fifths of the load", || async { load.so_far() >= count * 3 / 5 }).await;
-    three.client.drain_node(three.id).await.unwrap();
+    two.rota.freeze();
+    sleep(LONGER_THAN_A_LEASE).await;
+    two.rota.wake();
+    until("four fifths of the load", || async { load.so_far() >= count * 4 / 5 }).await;
+    let drained = drain(&three, &four.client).await;
     for caller in callers {
         caller.await.unwrap();
     }
 
     load.all_ended_once(&store, count).await;
-    for alive in [&two, &three, &four] {
+    let later = format!(
+        "SELECT count(*) FROM jobs WHERE \"ownerNode\" = '{}' AND \"startedAt\" > {}",
+        three.id, drained.0
+    );
+    assert_eq!(run_sql(&store, &later), "0", "a node that was drained begins with nothing");
+    until("that the zombie says so", || async { two.home.log().contains(CONDEMNED) }).await;
+    for alive in [&three, &four] {
         assert!(!alive.home.log().contains(CONDEMNED), "nobody alive is condemned: {}", alive.home.log());
     }
 }

@@ -9,11 +9,8 @@ use rota_testkit::relay::Relay;
 use tokio::time::{Instant, sleep};
 
 use crate::load::wait;
-use crate::members::{CONDEMNED, PATIENCE, join, until};
+use crate::members::{CONDEMNED, LONGER_THAN_A_LEASE, PATIENCE, join, until};
 use crate::{job, run_at, taken_over};
-
-/// A lease ends six seconds after the last beat that was acknowledged.
-const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(8);
 
 /// Its handlers finish while nobody hears of it: others take the jobs over, and what it says afterwards is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
