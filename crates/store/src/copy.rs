@@ -21,7 +21,8 @@
 //!
 //! The [`marker`] stands in the target from before the first document until after the last. A node refuses to work on a store
 //! in which a copy is unfinished. One that was finished is taken over by the first node that opens it; until then the same
-//! copy may be made once more, and brings over what has changed.
+//! copy may be made once more, and brings over what has changed. Who finds the marker of another copy, or none, was overtaken,
+//! and writes nothing more: it may have slept while the other one ended and a node began.
 //!
 //! Seven verbs are enough for all of it, so that any two stores will do.
 //!
@@ -128,13 +129,13 @@ impl Copying<'_> {
         let mut held = Held::begin(self).await?;
         let of = self.size().await;
         filling::fill(self, &mut held, of, report).await?;
-        let mut collections = self.compare(of, report, true).await?;
+        let mut collections = self.compare(&held, of, report, true).await?;
         let repairs = if self.in_use { 1 } else { REPAIRS };
         for nth in 1..=repairs {
             if collections.iter().all(Compared::is_equal) {
                 break;
             }
-            collections = self.compare(of, report, nth < repairs).await?;
+            collections = self.compare(&held, of, report, nth < repairs).await?;
         }
         let copied = Copied { collections, resumed: held.resumed };
         if copied.is_equal() || self.in_use {
@@ -173,6 +174,7 @@ impl Copying<'_> {
     /// What was written must be found by whoever looks, or it would be written again.
     async fn compare(
         &self,
+        held: &Held<'_>,
         of: u64,
         report: &mut (dyn FnMut(Progress) + Send),
         repair: bool,
@@ -187,7 +189,7 @@ impl Copying<'_> {
                     done += more;
                     report(Progress { stage: Stage::Comparing, done, of: of.max(done) });
                 };
-                comparing::compare(self, shown, &mut compared, repair, &mut tell).await?;
+                comparing::compare(self, held, shown, &mut compared, repair, &mut tell).await?;
             }
             collections.push(compared);
         }

@@ -4,7 +4,6 @@ use super::marker::{Held, Place};
 use super::walk::{Shown, everything, page};
 use super::writes::{self, Wanted};
 use super::{CopyError, Copying, Progress, Stage};
-use crate::StoreError;
 use crate::collection::Collection;
 use crate::cursor::Cursor;
 use crate::query::Page;
@@ -28,7 +27,7 @@ pub(super) async fn fill(
             report(Progress { stage: Stage::Filling, done, of: of.max(done) });
             let behind = next.next.clone();
             done += next.documents.len() as u64;
-            let writing = create(copy, shown, next.documents);
+            let writing = create(copy, held, shown, next.documents);
             let reading = following(copy, collection, shown, next.next);
             let ((), Some(following)) = tokio::try_join!(writing, reading)? else { break };
             next = following;
@@ -46,19 +45,24 @@ async fn following(
     collection: &'static Collection,
     shown: Shown,
     after: Option<Cursor>,
-) -> Result<Option<Page>, StoreError> {
+) -> Result<Option<Page>, CopyError> {
     match after {
         None => Ok(None),
-        after => page(copy.source, collection, shown, after).await.map(Some),
+        after => Ok(Some(page(copy.source, collection, shown, after).await?)),
     }
 }
 
-async fn create(copy: &Copying<'_>, shown: Shown, documents: Vec<Document>) -> Result<(), StoreError> {
+async fn create(
+    copy: &Copying<'_>,
+    held: &Held<'_>,
+    shown: Shown,
+    documents: Vec<Document>,
+) -> Result<(), CopyError> {
     let keys: Vec<Key> = documents.iter().map(|document| document.key.clone()).collect();
     let new = |document| Wanted { document, instead_of: None };
-    writes::put(copy.target, documents.into_iter().map(new).collect()).await?;
+    writes::put(held, documents.into_iter().map(new).collect()).await?;
     match shown {
         Shown::There => Ok(()),
-        Shown::Hidden => writes::hide(copy.target, keys, copy.now).await,
+        Shown::Hidden => writes::hide(held, keys, copy.now).await,
     }
 }

@@ -3,6 +3,7 @@
 
 mod faults;
 mod nodes;
+mod overtaken;
 mod refusals;
 mod whole;
 
