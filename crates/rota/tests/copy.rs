@@ -267,6 +267,7 @@ async fn a_copy_that_was_killed_goes_on() {
     assert_refused(&refused, 2, "that was not finished; give the same `rota store copy` again");
     let third = home.path().join("third");
     assert_refused(&copy(&home, &shared, &sqlite(&third), &[]), 4, "a copy of");
+    assert!(!third.exists());
 
     let copied = json(&copy(&home, &sqlite(&data), &shared, &[]));
     assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");
@@ -326,6 +327,28 @@ async fn nodes_at_work_on_postgresql_are_found_and_named() {
     assert_same(&contents(&*open_shared(&shared).await).await, &contents(&*open(&other)).await);
 }
 
+fn tables(url: &str) -> String {
+    run_sql(url, "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_place_is_made_for_the_copy_of_what_a_newer_rota_wrote() {
+    let home = home();
+    let (data, other, shared) = (home.data(), home.path().join("other"), postgres::fresh());
+    let store = open(&data);
+    settings::open(Arc::clone(&store), NOW.to_date()).await.unwrap();
+    let key = Key::new(&SETTINGS, "installation");
+    let mut found = store.read(vec![key.clone()]).await.unwrap().pop().unwrap().unwrap();
+    found.body.insert("oldest_reader".to_owned(), json!(99));
+    write(&*store, vec![Write::Replace { key, version: found.version, body: found.body }]).await;
+    drop(store);
+    for to in [&sqlite(&other), &shared] {
+        assert_refused(&copy(&home, &sqlite(&data), to, &[]), 2, "written by a newer Rota");
+    }
+    assert!(!other.exists());
+    assert_eq!(tables(&shared), "0");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_copied_is_told_so_and_nothing_is_made() {
     let home = home();
@@ -333,8 +356,7 @@ async fn what_cannot_be_copied_is_told_so_and_nothing_is_made() {
     let (from, to) = (sqlite(&data), sqlite(&home.path().join("other")));
     assert_refused(&copy(&home, &from, &to, &[]), 3, "there is no Rota in");
     assert_refused(&copy(&home, &shared, &to, &[]), 3, "there is no Rota in");
-    let tables = run_sql(&shared, "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()");
-    assert_eq!((tables.as_str(), fs::read_dir(home.path()).unwrap().count()), ("0", 0));
+    assert_eq!((tables(&shared).as_str(), fs::read_dir(home.path()).unwrap().count()), ("0", 0));
 
     drop(up(&home));
     let dotted = sqlite(&home.path().join("./data"));

@@ -125,7 +125,7 @@ impl Copying<'_> {
     /// Makes the target the same as the source, or says why not. Where they still differ in the end, the copy stays
     /// unfinished.
     pub async fn run(&self, report: &mut (dyn FnMut(Progress) + Send)) -> Result<Copied, CopyError> {
-        self.check_source().await?;
+        check_source(self.source).await?;
         let mut held = Held::begin(self).await?;
         let of = self.size().await;
         filling::fill(self, &mut held, of, report).await?;
@@ -143,22 +143,6 @@ impl Copying<'_> {
             held.finish().await?;
         }
         Ok(copied)
-    }
-
-    /// Half a store must not be taken for a whole one, and one of a newer version may hold what is not known here.
-    async fn check_source(&self) -> Result<(), CopyError> {
-        let keys = vec![Key::new(&SETTINGS, SETTINGS_ID), marker::key()];
-        let mut found = patiently(|| self.source.read(keys.clone())).await?.into_iter();
-        let (settings, marker) = (found.next().flatten(), found.next().flatten());
-        if let Some(from) = marker::unfinished(marker)? {
-            return Err(CopyError::HalfSource { from });
-        }
-        let settings = decode::<Settings>(settings.ok_or(CopyError::NoSource)?)?.document;
-        if settings.is_readable() {
-            return Ok(());
-        }
-        let why = "it was written by a newer Rota and needs at least that version to be read";
-        Err(StoreError::refused("read from the store", why).into())
     }
 
     /// How many documents there are, as far as that is to be had: it is for people who wait.
@@ -212,6 +196,23 @@ impl Copying<'_> {
         }
         Ok(())
     }
+}
+
+/// Half a store must not be taken for a whole one, and one of a newer version may hold what is not known here. Whoever makes
+/// a place for the copy asks before that.
+pub async fn check_source(source: &dyn Store) -> Result<(), CopyError> {
+    let keys = vec![Key::new(&SETTINGS, SETTINGS_ID), marker::key()];
+    let mut found = patiently(|| source.read(keys.clone())).await?.into_iter();
+    let (settings, marker) = (found.next().flatten(), found.next().flatten());
+    if let Some(from) = marker::unfinished(marker)? {
+        return Err(CopyError::HalfSource { from });
+    }
+    let settings = decode::<Settings>(settings.ok_or(CopyError::NoSource)?)?.document;
+    if settings.is_readable() {
+        return Ok(());
+    }
+    let why = "it was written by a newer Rota and needs at least that version to be read";
+    Err(StoreError::refused("read from the store", why).into())
 }
 
 /// Asks again while the store is away or its answer is lost, for as long as that may help.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use rota_store::copy::{CopyError, Copying, Origin, Progress, Stage, alive};
+use rota_store::copy::{CopyError, Copying, Origin, Progress, Stage, alive, check_source};
 use rota_store::{Store, StoreError};
 use rota_store_postgres::PostgresStore;
 use rota_store_sqlite::backup::backup;
@@ -53,6 +53,8 @@ pub(super) async fn run(context: &Context, args: CopyArgs) -> Result<(), Failure
         return Err(Failure::refused(format!("{from} would be copied to itself: name another store")));
     }
     let source = Source::open(&from, args.while_running).await?;
+    // Before a folder or tables are made for nothing.
+    check_source(&*source.store).await.map_err(|error| failure(&error, &from, &to))?;
     let target = open_target(&to).await?;
     let copying = Copying {
         source: &*source.store,
