@@ -274,6 +274,16 @@ async fn a_copy_that_was_killed_goes_on() {
     assert_same(&ours, &contents(&*target).await);
 }
 
+/// Whoever copies a store that is in use is told that it is ahead of the copy.
+fn assert_goes_on(copied: &Output) {
+    let (told, said) = (json(copied), complaint(copied));
+    assert_eq!(told["sourceInUse"], true, "{told}");
+    assert!(
+        said.contains("was in use and goes on") && said.contains("give the same command again"),
+        "{said}"
+    );
+}
+
 fn up(home: &Home) -> Rota {
     tokio::task::block_in_place(|| home.up())
 }
@@ -289,8 +299,12 @@ async fn a_running_embedded_store_is_refused_or_one_moment_of_it_is_copied() {
     assert_refused(&refused, 4, "--while-running");
     assert!(!other.exists());
 
-    let copied = json(&copy(&home, &from, &sqlite(&other), &["--while-running"]));
-    assert_eq!(copied["equal"], true, "{copied}");
+    let copied = copy(&home, &from, &sqlite(&other), &["--while-running"]);
+    assert_goes_on(&copied);
+    assert_eq!(json(&copied)["equal"], true);
+    let flags = ["--while-running", "--output", "table"];
+    let told = complaint(&copy(&home, &from, &sqlite(&home.path().join("third")), &flags));
+    assert!(told.contains("was in use and goes on") && !told.contains("`rota up"), "{told}");
     assert!(!home.data().join("copied-moment").exists());
     let client = Client::new(&rota.url, KEY).unwrap();
     let new = NewJob::new("after the copy", "noop", json!({}));
@@ -301,6 +315,7 @@ async fn a_running_embedded_store_is_refused_or_one_moment_of_it_is_copied() {
     // At rest, the same command brings the rest.
     let copied = json(&copy(&home, &from, &sqlite(&other), &[]));
     assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");
+    assert_eq!(copied["sourceInUse"], false, "{copied}");
     let ours = contents(&*open(&home.data())).await;
     assert!(ours.contains_key(&format!("jobs/{}", new.job_id)));
     assert_same(&ours, &contents(&*open(&other)).await);
@@ -317,10 +332,7 @@ async fn nodes_at_work_on_postgresql_are_found_and_named() {
     assert!(!other.exists());
 
     let copied = copy(&home, &shared, &sqlite(&other), &["--while-running"]);
-    assert_eq!(code(&copied), 0, "{}", complaint(&copied));
-    let said = complaint(&copied);
-    let copied: Value = serde_json::from_slice(&copied.stdout).unwrap();
-    assert!(copied["equal"] == true || said.contains("was in use"), "{copied} {said}");
+    assert_goes_on(&copied);
     tokio::task::block_in_place(|| rota.terminate());
     let copied = json(&copy(&home, &shared, &sqlite(&other), &[]));
     assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");

@@ -68,14 +68,14 @@ pub(super) async fn run(context: &Context, args: CopyArgs) -> Result<(), Failure
     let copied = copying.run(&mut |progress| shown.show(progress)).await;
     drop(shown);
     let copied = copied.map_err(|error| failure(&error, &from, &to))?;
-    let view = copied::Copied::new(&from, &to, &copied);
+    let view = copied::Copied::new(&from, &to, &copied, source.goes_on);
     context.out.text(&view.text(), &view)?;
-    if source.in_use && !copied.is_equal() {
+    if !copied.is_equal() && !source.in_use {
+        return Err(Failure::new(Exit::Failed, view.verdict()));
+    }
+    if source.goes_on {
         output::warn(&view.what_is_missing());
         return Ok(());
-    }
-    if let Some(sentence) = view.verdict() {
-        return Err(Failure::new(Exit::Failed, sentence));
     }
     source.is_still_at_rest(&from).await?;
     context.out.note(&view.what_next(&to));
@@ -90,8 +90,10 @@ fn who() -> String {
 struct Source {
     /// Closed before the folder goes that it may stand in.
     store: Arc<dyn Store>,
-    /// Whether it changes meanwhile.
+    /// Whether what is read changes meanwhile.
     in_use: bool,
+    /// Whether others go on writing to the store, so that the copy lacks what they write.
+    goes_on: bool,
     _moment: Option<Moment>,
 }
 
@@ -118,7 +120,8 @@ impl Source {
                 if !nodes.is_empty() && !while_running {
                     return Err(in_use(from, &format!("the nodes {}", nodes.join(", "))));
                 }
-                Ok(Self { store, in_use: !nodes.is_empty(), _moment: None })
+                let in_use = !nodes.is_empty();
+                Ok(Self { store, in_use, goes_on: in_use, _moment: None })
             }
         }
     }
@@ -144,14 +147,14 @@ impl Source {
         match Holder::take(folder, &who()) {
             Ok(holder) => {
                 let store = Arc::new(SqliteStore::open(folder, holder)?);
-                Ok(Self { store, in_use: false, _moment: None })
+                Ok(Self { store, in_use: false, goes_on: false, _moment: None })
             }
             Err(HolderError::Held { by, .. }) if !while_running => {
                 Err(in_use(&StoreAt::Folder(folder.to_owned()), &by))
             }
             Err(HolderError::Held { .. }) => {
                 let (moment, store) = Moment::of(folder).await?;
-                Ok(Self { store: Arc::new(store), in_use: false, _moment: Some(moment) })
+                Ok(Self { store: Arc::new(store), in_use: false, goes_on: true, _moment: Some(moment) })
             }
             Err(error) => Err(Failure::new(Exit::Unreachable, error.to_string())),
         }
