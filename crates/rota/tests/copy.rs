@@ -339,6 +339,15 @@ async fn nodes_at_work_on_postgresql_are_found_and_named() {
     assert_same(&contents(&*open_shared(&shared).await).await, &contents(&*open(&other)).await);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_an_older_rota_made_is_copied_as_it_is() {
+    let (home, shared) = (home(), postgres::fresh());
+    settings::open(open_shared(&shared).await, NOW.to_date()).await.unwrap();
+    run_sql(&shared, "UPDATE facts SET value = 1 WHERE name = 'schema'");
+    assert_eq!(json(&copy(&home, &shared, &sqlite(&home.data()), &[]))["equal"], true);
+    assert_eq!(run_sql(&shared, "SELECT value FROM facts WHERE name = 'schema'"), "1");
+}
+
 fn tables(url: &str) -> String {
     run_sql(url, "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()")
 }

@@ -98,7 +98,7 @@ struct Source {
 }
 
 impl Source {
-    /// Opens what is there; nothing is made where nothing is.
+    /// Opens what is there; nothing is made where nothing is, and a database stays as an older Rota made it.
     async fn open(from: &StoreAt, while_running: bool) -> Result<Self, Failure> {
         let nothing = || Failure::new(Exit::NotFound, format!("there is no Rota in {from}: look at --from"));
         match from {
@@ -109,10 +109,8 @@ impl Source {
                 Self::open_folder(folder, while_running).await
             }
             StoreAt::Postgres(url) => {
-                if !PostgresStore::is_at(url.as_str()).await? {
-                    return Err(nothing());
-                }
-                let store: Arc<dyn Store> = Arc::new(PostgresStore::open(url.as_str()).await?);
+                let opened = PostgresStore::open_as_it_is(url.as_str()).await?;
+                let store: Arc<dyn Store> = Arc::new(opened.ok_or_else(nothing)?);
                 let nodes = {
                     let _bar = Bar::begin("Looking for nodes", "");
                     alive::nodes(&*store).await?
