@@ -348,6 +348,29 @@ async fn a_database_that_an_older_rota_made_is_copied_as_it_is() {
     assert_eq!(run_sql(&shared, "SELECT value FROM facts WHERE name = 'schema'"), "1");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_cannot_be_read_ends_the_copy_and_is_named() {
+    let (home, shared) = (home(), postgres::fresh());
+    let store = open_shared(&shared).await;
+    settings::open(Arc::clone(&store), NOW.to_date()).await.unwrap();
+    put_jobs(&*store, 3).await;
+    let damaged = "SET body = '{\"@text\": \"{broken\"}' WHERE id = 'job-0000001'";
+    let kept = run_sql(&shared, "SELECT body FROM \"jobs.rows\" WHERE id = 'job-0000001'");
+    run_sql(&shared, &format!("UPDATE \"jobs.rows\" {damaged}"));
+    let to = sqlite(&home.data());
+    for _ in 0..2 {
+        let refused = copy(&home, &shared, &to, &[]);
+        assert_refused(&refused, 1, "read jobs/job-0000001: its body cannot be read");
+        assert_refused(&refused, 1, "restore a backup of it, or take that document away there");
+    }
+
+    let mended = format!("UPDATE \"jobs.rows\" SET body = '{kept}' WHERE id = 'job-0000001'");
+    run_sql(&shared, &mended);
+    let copied = json(&copy(&home, &shared, &to, &[]));
+    assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");
+    assert_same(&contents(&*store).await, &contents(&*open(&home.data())).await);
+}
+
 fn tables(url: &str) -> String {
     run_sql(url, "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()")
 }

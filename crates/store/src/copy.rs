@@ -3,7 +3,8 @@
 //! # What holds when it ends well
 //!
 //! The target has the documents of the source, each with the same body, and no others; what is hidden there is hidden here,
-//! so that its id stays taken. No number that the source gave out is given out again by the target. Nothing is converted.
+//! so that its id stays taken. No number that the source gave out is given out again by the target. Nothing is converted, and
+//! nothing is left out: a document of the source that cannot be read ends the copy.
 //!
 //! # How it gets there
 //!
@@ -109,6 +110,9 @@ impl Copied {
 pub enum CopyError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Of the source: a copy leaves nothing out.
+    #[error("{0}")]
+    Damaged(StoreError),
     #[error("no node has ever worked on it")]
     NoSource,
     #[error("it holds a copy of {from} that was not finished")]

@@ -6,7 +6,7 @@ use rota_model::domain::Domain;
 
 use super::digest::{self, Digest, Sum};
 use super::marker::Held;
-use super::walk::{Shown, Walk};
+use super::walk::{Shown, Walk, of_source};
 use super::writes::{self, Wanted};
 use super::{CopyError, Copying};
 use crate::collection::Collection;
@@ -69,8 +69,9 @@ pub(super) async fn compare(
     repair: bool,
     tell: &mut (dyn FnMut(u64) + Send),
 ) -> Result<(), CopyError> {
-    let mut source = Walk::new(copy.source, compared.collection, shown);
-    let mut target = Walk::new(copy.target, compared.collection, shown);
+    let collection = compared.collection;
+    let mut source = Walk::new(copy.source, of_source(collection, shown));
+    let mut target = Walk::new(copy.target, shown.query(collection));
     loop {
         tokio::try_join!(source.fill(), target.fill())?;
         let before = compared.source;

@@ -257,6 +257,13 @@ fn failure(error: &CopyError, from: &StoreAt, to: &StoreAt) -> Failure {
             (Exit::Unreachable, format!("{error}; give the same command again to go on with the copy"))
         }
         CopyError::Store(error) => return error.clone().into(),
+        CopyError::Damaged(_) => (
+            Exit::Failed,
+            format!(
+                "{from} cannot be copied: {error}. Nothing is left out of a copy: restore a backup of it, or take that document \
+                 away there, then give the same command again"
+            ),
+        ),
         CopyError::NoSource => (Exit::NotFound, format!("there is no Rota in {from}: {error}")),
         CopyError::HalfSource { .. } => (Exit::Conflict, format!("{from} cannot be copied: {error}")),
         CopyError::NotEmpty(_) => (
