@@ -232,6 +232,26 @@ async fn what_was_unfinished_is_finished_by_a_node_on_the_copy() {
     assert_refused(&copy(&home, &sqlite(&home.data()), &shared, &[]), 4, "it is not empty");
 }
 
+/// Back in a folder, everything is as it was for whoever asks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rota_up_starts_on_a_folder_that_is_a_copy() {
+    let (home, second) = (home(), home());
+    let rota = up(&home);
+    let client = Client::new(&rota.url, KEY).unwrap();
+    let job = NewJob::new("copied", "noop", json!({}));
+    let job = client.submit_job(&Domain::default(), &job, None).await.unwrap();
+    let done = client.wait_for_job(&Domain::default(), job.job_id, Duration::from_secs(60)).await.unwrap();
+    tokio::task::block_in_place(|| rota.terminate());
+
+    assert_eq!(json(&copy(&home, &sqlite(&home.data()), &sqlite(&second.data()), &[]))["equal"], true);
+    let rota = up(&second);
+    let client = Client::new(&rota.url, KEY).unwrap();
+    assert_eq!(client.job(&Domain::default(), job.job_id).await.unwrap(), done);
+    let next = NewJob::new("next", "noop", json!({}));
+    let next = client.submit_job(&Domain::default(), &next, None).await.unwrap();
+    assert!(next.job_number > job.job_number);
+}
+
 async fn count_of_jobs(store: &dyn Store) -> u64 {
     store.count(Query::new(&JOBS, Order::BY_ID), None).await.unwrap()[0].count
 }
