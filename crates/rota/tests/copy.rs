@@ -2,7 +2,6 @@
 //! begun again; while nodes work on the source; and what is refused.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -14,16 +13,17 @@ use rota_model::domain::Domain;
 use rota_model::ids::JobId;
 use rota_model::job::{JobStatus, NewJob};
 use rota_model::time::UnixMillis;
-use rota_store::collection::{ALL, EXECUTIONS, JOBS, Kind, Reach, SETTINGS, TIMERS};
+use rota_store::collection::{JOBS, SETTINGS};
 use rota_store::query::{Order, Query};
-use rota_store::seam::{Body, Key, Store, Write, Written};
+use rota_store::seam::{Key, Store, Write};
 use rota_store::settings;
 use rota_store_postgres::PostgresStore;
 use rota_store_sqlite::SqliteStore;
 use rota_store_sqlite::holder::Holder;
+use rota_testkit::documents::{assert_same, body, contents, put_odd_documents, write};
 use rota_testkit::postgres::{self, run_sql};
 use rota_testkit::process::{Home, KEY, Rota, code, complaint, json};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 const NOW: UnixMillis = UnixMillis(1_900_000_000_000);
@@ -55,99 +55,6 @@ fn open(folder: &Path) -> Arc<dyn Store> {
 
 async fn open_shared(url: &str) -> Arc<dyn Store> {
     Arc::new(PostgresStore::open(url).await.unwrap())
-}
-
-fn body(value: &Value) -> Body {
-    value.as_object().unwrap().clone()
-}
-
-async fn write(store: &dyn Store, batch: Vec<Write>) {
-    let written = store.write(batch).await.unwrap();
-    assert!(written.iter().all(|one| matches!(one, Written::Applied(_))), "{written:?}");
-}
-
-/// Every document but the marker, by its name; `hidden` where it is.
-async fn contents(store: &dyn Store) -> BTreeMap<String, Body> {
-    let mut all = BTreeMap::new();
-    for collection in ALL {
-        let there = Query::new(collection, Order::BY_ID);
-        let hidden = collection.hides().then(|| there.clone().hidden_before(UnixMillis(i64::MAX)));
-        for (mut query, note) in [(there, "")].into_iter().chain(hidden.map(|query| (query, " hidden"))) {
-            loop {
-                let page = store.find(query.clone()).await.unwrap();
-                let named = page.documents.into_iter();
-                all.extend(named.map(|document| (format!("{}{note}", document.key), document.body)));
-                query.after = page.next;
-                if query.after.is_none() {
-                    break;
-                }
-            }
-        }
-    }
-    all.remove("settings/copy");
-    all
-}
-
-/// Without the text of all documents, which would drown the one that differs.
-fn assert_same(ours: &BTreeMap<String, Body>, theirs: &BTreeMap<String, Body>) {
-    for (key, body) in ours {
-        assert_eq!(Some(body), theirs.get(key), "{key}");
-    }
-    let surplus: Vec<_> = theirs.keys().filter(|key| !ours.contains_key(*key)).collect();
-    assert!(surplus.is_empty(), "{surplus:?}");
-}
-
-/// What a body may hold, and some store might not keep.
-fn odd(nth: usize) -> Value {
-    let all = [
-        json!({"text": "ä€😀\u{7f}\u{ffff}", "NUL\u{0} in a name": "and\u{0}in a text\u{0}"}),
-        json!({"numbers": [0, -1, i64::MAX, i64::MIN, u64::MAX, 9_007_199_254_740_993_i64]}),
-        json!({"fractions": [0.0, 0.1, 1.0, 1.5e300, -2e-300, 5e-324, 1e16, f64::MAX, 123_456.789]}),
-        json!({"nothing": null, "empty": [{}, [], ""], "b": 1, "a": {"z": 1, "y": [true, false, null]}}),
-        json!({"@text": "{}", "slashes": "\\u0000 \\ \" \n\r\t\u{1}"}),
-        (1..90).fold(json!([]), |inner, _| json!([inner])),
-    ];
-    all[nth % all.len()].clone()
-}
-
-/// Documents of every collection and of two domains, with a value in every declared field.
-async fn put_odd_documents(store: &dyn Store) {
-    let ids = ["a", "B", "ä", "z/1?#%", "\u{1f980}", "\u{ff5e}", "with space"];
-    let mut batch = Vec::new();
-    for collection in ALL.into_iter().filter(|collection| **collection != SETTINGS) {
-        for (nth, id) in ids.iter().enumerate() {
-            let mut body = body(&json!({"odd": odd(nth), "large": "x".repeat(nth * 10_000)}));
-            for field in collection.fields {
-                let value = match field.kind {
-                    Kind::Keyword => json!(format!("keyword ä {nth}")),
-                    Kind::Keywords => json!([format!("one {nth}"), "\"two\\"]),
-                    Kind::Integer => json!(i64::try_from(nth).unwrap() - 3),
-                    Kind::Date => json!("2030-01-31T00:00:00.123456789Z"),
-                    Kind::Json => odd(nth + 1),
-                };
-                field.set(&mut body, value);
-            }
-            match collection.reach {
-                Reach::Installation => batch.push(Write::Create { key: Key::new(collection, id), body }),
-                Reach::Domain => batch.extend(["default", "other-2"].map(|domain| {
-                    let key = Key::in_domain(collection, &domain.parse().unwrap(), id);
-                    Write::Create { key, body: body.clone() }
-                })),
-            }
-        }
-    }
-    write(store, batch).await;
-    let other: Domain = "other-2".parse().unwrap();
-    let gone = [
-        Key::new(&JOBS, "B"),
-        Key::new(&JOBS, "\u{1f980}"),
-        Key::in_domain(&TIMERS, &other, "ä"),
-        Key::in_domain(&EXECUTIONS, &other, "a"),
-    ];
-    for found in store.read(gone.to_vec()).await.unwrap() {
-        let found = found.unwrap();
-        write(store, vec![Write::Delete { key: found.key, version: found.version, at: UnixMillis(1) }]).await;
-    }
 }
 
 async fn put_jobs(store: &dyn Store, count: usize) {
@@ -232,6 +139,26 @@ async fn what_was_unfinished_is_finished_by_a_node_on_the_copy() {
     assert_refused(&copy(&home, &sqlite(&home.data()), &shared, &[]), 4, "it is not empty");
 }
 
+/// Back in a folder, everything is as it was for whoever asks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rota_up_starts_on_a_folder_that_is_a_copy() {
+    let (home, second) = (home(), home());
+    let rota = up(&home);
+    let client = Client::new(&rota.url, KEY).unwrap();
+    let job = NewJob::new("copied", "noop", json!({}));
+    let job = client.submit_job(&Domain::default(), &job, None).await.unwrap();
+    let done = client.wait_for_job(&Domain::default(), job.job_id, Duration::from_secs(60)).await.unwrap();
+    tokio::task::block_in_place(|| rota.terminate());
+
+    assert_eq!(json(&copy(&home, &sqlite(&home.data()), &sqlite(&second.data()), &[]))["equal"], true);
+    let rota = up(&second);
+    let client = Client::new(&rota.url, KEY).unwrap();
+    assert_eq!(client.job(&Domain::default(), job.job_id).await.unwrap(), done);
+    let next = NewJob::new("next", "noop", json!({}));
+    let next = client.submit_job(&Domain::default(), &next, None).await.unwrap();
+    assert!(next.job_number > job.job_number);
+}
+
 async fn count_of_jobs(store: &dyn Store) -> u64 {
     store.count(Query::new(&JOBS, Order::BY_ID), None).await.unwrap()[0].count
 }
@@ -267,10 +194,21 @@ async fn a_copy_that_was_killed_goes_on() {
     assert_refused(&refused, 2, "that was not finished; give the same `rota store copy` again");
     let third = home.path().join("third");
     assert_refused(&copy(&home, &shared, &sqlite(&third), &[]), 4, "a copy of");
+    assert!(!third.exists());
 
     let copied = json(&copy(&home, &sqlite(&data), &shared, &[]));
     assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");
     assert_same(&ours, &contents(&*target).await);
+}
+
+/// Whoever copies a store that is in use is told that it is ahead of the copy.
+fn assert_goes_on(copied: &Output) {
+    let (told, said) = (json(copied), complaint(copied));
+    assert_eq!(told["sourceInUse"], true, "{told}");
+    assert!(
+        said.contains("was in use and goes on") && said.contains("give the same command again"),
+        "{said}"
+    );
 }
 
 fn up(home: &Home) -> Rota {
@@ -288,8 +226,12 @@ async fn a_running_embedded_store_is_refused_or_one_moment_of_it_is_copied() {
     assert_refused(&refused, 4, "--while-running");
     assert!(!other.exists());
 
-    let copied = json(&copy(&home, &from, &sqlite(&other), &["--while-running"]));
-    assert_eq!(copied["equal"], true, "{copied}");
+    let copied = copy(&home, &from, &sqlite(&other), &["--while-running"]);
+    assert_goes_on(&copied);
+    assert_eq!(json(&copied)["equal"], true);
+    let flags = ["--while-running", "--output", "table"];
+    let told = complaint(&copy(&home, &from, &sqlite(&home.path().join("third")), &flags));
+    assert!(told.contains("was in use and goes on") && !told.contains("`rota up"), "{told}");
     assert!(!home.data().join("copied-moment").exists());
     let client = Client::new(&rota.url, KEY).unwrap();
     let new = NewJob::new("after the copy", "noop", json!({}));
@@ -300,6 +242,7 @@ async fn a_running_embedded_store_is_refused_or_one_moment_of_it_is_copied() {
     // At rest, the same command brings the rest.
     let copied = json(&copy(&home, &from, &sqlite(&other), &[]));
     assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");
+    assert_eq!(copied["sourceInUse"], false, "{copied}");
     let ours = contents(&*open(&home.data())).await;
     assert!(ours.contains_key(&format!("jobs/{}", new.job_id)));
     assert_same(&ours, &contents(&*open(&other)).await);
@@ -316,14 +259,65 @@ async fn nodes_at_work_on_postgresql_are_found_and_named() {
     assert!(!other.exists());
 
     let copied = copy(&home, &shared, &sqlite(&other), &["--while-running"]);
-    assert_eq!(code(&copied), 0, "{}", complaint(&copied));
-    let said = complaint(&copied);
-    let copied: Value = serde_json::from_slice(&copied.stdout).unwrap();
-    assert!(copied["equal"] == true || said.contains("was in use"), "{copied} {said}");
+    assert_goes_on(&copied);
     tokio::task::block_in_place(|| rota.terminate());
     let copied = json(&copy(&home, &shared, &sqlite(&other), &[]));
     assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");
     assert_same(&contents(&*open_shared(&shared).await).await, &contents(&*open(&other)).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_an_older_rota_made_is_copied_as_it_is() {
+    let (home, shared) = (home(), postgres::fresh());
+    settings::open(open_shared(&shared).await, NOW.to_date()).await.unwrap();
+    run_sql(&shared, "UPDATE facts SET value = 1 WHERE name = 'schema'");
+    assert_eq!(json(&copy(&home, &shared, &sqlite(&home.data()), &[]))["equal"], true);
+    assert_eq!(run_sql(&shared, "SELECT value FROM facts WHERE name = 'schema'"), "1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_cannot_be_read_ends_the_copy_and_is_named() {
+    let (home, shared) = (home(), postgres::fresh());
+    let store = open_shared(&shared).await;
+    settings::open(Arc::clone(&store), NOW.to_date()).await.unwrap();
+    put_jobs(&*store, 3).await;
+    let damaged = "SET body = '{\"@text\": \"{broken\"}' WHERE id = 'job-0000001'";
+    let kept = run_sql(&shared, "SELECT body FROM \"jobs.rows\" WHERE id = 'job-0000001'");
+    run_sql(&shared, &format!("UPDATE \"jobs.rows\" {damaged}"));
+    let to = sqlite(&home.data());
+    for _ in 0..2 {
+        let refused = copy(&home, &shared, &to, &[]);
+        assert_refused(&refused, 1, "read jobs/job-0000001: its body cannot be read");
+        assert_refused(&refused, 1, "restore a backup of it, or take that document away there");
+    }
+
+    let mended = format!("UPDATE \"jobs.rows\" SET body = '{kept}' WHERE id = 'job-0000001'");
+    run_sql(&shared, &mended);
+    let copied = json(&copy(&home, &shared, &to, &[]));
+    assert_eq!((&copied["equal"], &copied["resumed"]), (&json!(true), &json!(true)), "{copied}");
+    assert_same(&contents(&*store).await, &contents(&*open(&home.data())).await);
+}
+
+fn tables(url: &str) -> String {
+    run_sql(url, "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_place_is_made_for_the_copy_of_what_a_newer_rota_wrote() {
+    let home = home();
+    let (data, other, shared) = (home.data(), home.path().join("other"), postgres::fresh());
+    let store = open(&data);
+    settings::open(Arc::clone(&store), NOW.to_date()).await.unwrap();
+    let key = Key::new(&SETTINGS, "installation");
+    let mut found = store.read(vec![key.clone()]).await.unwrap().pop().unwrap().unwrap();
+    found.body.insert("oldest_reader".to_owned(), json!(99));
+    write(&*store, vec![Write::Replace { key, version: found.version, body: found.body }]).await;
+    drop(store);
+    for to in [&sqlite(&other), &shared] {
+        assert_refused(&copy(&home, &sqlite(&data), to, &[]), 2, "written by a newer Rota");
+    }
+    assert!(!other.exists());
+    assert_eq!(tables(&shared), "0");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -333,8 +327,7 @@ async fn what_cannot_be_copied_is_told_so_and_nothing_is_made() {
     let (from, to) = (sqlite(&data), sqlite(&home.path().join("other")));
     assert_refused(&copy(&home, &from, &to, &[]), 3, "there is no Rota in");
     assert_refused(&copy(&home, &shared, &to, &[]), 3, "there is no Rota in");
-    let tables = run_sql(&shared, "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()");
-    assert_eq!((tables.as_str(), fs::read_dir(home.path()).unwrap().count()), ("0", 0));
+    assert_eq!((tables(&shared).as_str(), fs::read_dir(home.path()).unwrap().count()), ("0", 0));
 
     drop(up(&home));
     let dotted = sqlite(&home.path().join("./data"));

@@ -52,7 +52,7 @@ pub use opening::{schema, upgrade};
 use crate::notices::{Messengers, Notices};
 use crate::numbers::Versions;
 use crate::row::document_in;
-use crate::session::{Address, Pool};
+use crate::session::{Address, Pool, Session};
 use crate::totals::Folder;
 use crate::writer::Writer;
 
@@ -70,25 +70,33 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Whether there is a store at an address. Nothing is made there.
-    pub async fn is_at(url: &str) -> Result<bool, StoreError> {
-        let address = Address::parse(url)?;
-        opening::is_made(&address.first().await?).await
-    }
-
     /// Opens the store at an address such as `postgres://rota:secret@db.example/rota`, and makes its tables if they are not
     /// there.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         let first = address.first().await?;
         let schema = opening::open(&first).await?;
+        Ok(Self::start(address, first, &schema).await)
+    }
+
+    /// The store at an address as it is, to read from it; none if nobody made one. No table is made or changed.
+    pub async fn open_as_it_is(url: &str) -> Result<Option<Self>, StoreError> {
+        let address = Address::parse(url)?;
+        let first = address.first().await?;
+        match opening::open_as_it_is(&first).await? {
+            None => Ok(None),
+            Some(schema) => Ok(Some(Self::start(address, first, &schema).await)),
+        }
+    }
+
+    async fn start(address: Address, first: Session, schema: &str) -> Self {
         let pool = Arc::new(Pool::new(address.clone(), first, CONNECTIONS));
         let hints = HintSender::default();
-        let (notices, messengers) = notices::start(&address, &pool, channel(&schema), &hints).await;
+        let (notices, messengers) = notices::start(&address, &pool, channel(schema), &hints).await;
         let versions = Arc::<Versions>::default();
         let writer = Writer::start(&address, &versions, &notices);
         let folder = Folder::start(&pool);
-        Ok(Self { pool, writer, versions, hints, notices, _messengers: messengers, _folder: folder })
+        Self { pool, writer, versions, hints, notices, _messengers: messengers, _folder: folder }
     }
 
     async fn claim_alike(

@@ -5,7 +5,7 @@ use rota_store::StoreError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use crate::schema::{FACTS, READER, VERSION, additions, statements};
+use crate::schema::{FACTS, READER, READS, VERSION, additions, statements};
 use crate::session::{self, Session, said};
 use crate::strangers;
 
@@ -40,17 +40,8 @@ fn remember() -> String {
 
 /// Makes what is not there yet, and changes nothing that a newer Rota made. Says what the schema is called in which it stands.
 pub(crate) async fn open(session: &Session) -> Result<String, StoreError> {
-    let user = &*session.user;
-    let failed = |error: Error| refused(&error, user);
-    let row = session.client.query_one("SELECT current_schema()", &[]).await.map_err(failed)?;
-    let Ok(Some(name)) = row.try_get::<_, Option<String>>(0) else {
-        let why = format!(
-            "no schema of the search path is there that {user} may use: make it, name another in the address, or grant it"
-        );
-        return Err(StoreError::refused("open the store", why));
-    };
-    let found = version(session).await.map_err(failed)?;
-    stands_in(session, &name, found.is_some()).await?;
+    let failed = |error: Error| refused(&error, &session.user);
+    let (name, found) = look(session).await?;
     if is_current(found)? {
         return Ok(name);
     }
@@ -67,6 +58,39 @@ pub(crate) async fn open(session: &Session) -> Result<String, StoreError> {
     }
     // Whoever was first may have known more.
     is_current(version(session).await.map_err(failed)?).map(|_| name)
+}
+
+/// Opens what is there to read it, if anything is. Nothing is made and nothing is brought up to date: older nodes may be at work
+/// on it, and whoever only looks need not be one who may change tables.
+pub(crate) async fn open_as_it_is(session: &Session) -> Result<Option<String>, StoreError> {
+    let (name, found) = look(session).await?;
+    is_current(found)?;
+    match found {
+        Some((found, _)) if found < READS => {
+            let why = format!(
+                "its schema is {found}, and this Rota reads {READS} at least: bring it up to date first, with what `rota store \
+                 schema --upgrade` prints"
+            );
+            Err(StoreError::refused("open the store", why))
+        }
+        found => Ok(found.map(|_| name)),
+    }
+}
+
+/// What the schema is called, and which version of ours is there.
+async fn look(session: &Session) -> Result<(String, Option<(i64, i64)>), StoreError> {
+    let user = &*session.user;
+    let failed = |error: Error| refused(&error, user);
+    let row = session.client.query_one("SELECT current_schema()", &[]).await.map_err(failed)?;
+    let Ok(Some(name)) = row.try_get::<_, Option<String>>(0) else {
+        let why = format!(
+            "no schema of the search path is there that {user} may use: make it, name another in the address, or grant it"
+        );
+        return Err(StoreError::refused("open the store", why));
+    };
+    let found = version(session).await.map_err(failed)?;
+    stands_in(session, &name, found.is_some()).await?;
+    Ok((name, found))
 }
 
 /// What is found further along the search path is not what would be made, and not what would be brought up to date.
@@ -120,11 +144,6 @@ async fn make_facts(session: &Session) -> Result<(), Error> {
 
 fn is_crossed(error: &Error) -> bool {
     matches!(error.code(), Some(&SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_TABLE))
-}
-
-/// Whether somebody made it.
-pub(crate) async fn is_made(session: &Session) -> Result<bool, StoreError> {
-    Ok(version(session).await.map_err(|error| refused(&error, &session.user))?.is_some())
 }
 
 /// The version of what is there, and of the oldest that understands it.

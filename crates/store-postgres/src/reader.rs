@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio_postgres::Row;
 
 use crate::names::{column, counted, document, is_shown_by_key, key, table};
-use crate::row::{document_in, key_in, sorted_in};
+use crate::row::{document_in, key_in, sorted_in, whole_in};
 use crate::select::{self, Sql, order_columns};
 use crate::session::{Pool, Session};
 use crate::value::Param;
@@ -80,6 +80,7 @@ async fn list(session: &Session, query: &Query, limit: usize) -> Result<(Vec<Fou
     let (collection, order) = (query.collection, order_columns(query));
     let sorted: String = order.iter().map(|(name, _)| format!("r.{name}, ")).collect();
     let shown = if query.keys_only { key(collection, "r") } else { document(collection, "r") };
+    let read = if query.whole { whole_in } else { document_in };
     let (mut found, mut bytes) = (Vec::new(), 0);
     for sql in select::lists(query, &format!("{sorted}{shown}"), limit) {
         let statement = session.prepare(&sql.text).await.map_err(session.unavailable("find"))?;
@@ -92,7 +93,7 @@ async fn list(session: &Session, query: &Query, limit: usize) -> Result<(Vec<Fou
                 let (key, version) = key_in(collection, &row, order.len())?;
                 Document { key, version, body: Body::new() }
             } else {
-                let (document, length) = document_in(collection, &row, order.len())?;
+                let (document, length) = read(collection, &row, order.len())?;
                 bytes += length;
                 document
             };

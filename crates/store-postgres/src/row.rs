@@ -125,17 +125,48 @@ pub(crate) fn document_in(
     row: &SqlRow,
     first: usize,
 ) -> Result<(Document, usize), StoreError> {
+    let Read { document, bytes, unreadable } = read_in(collection, row, first)?;
+    for (part, why) in unreadable {
+        tracing::error!(key = %document.key, part, why, "damaged");
+    }
+    Ok((document, bytes))
+}
+
+/// The same, unless a part of it cannot be read.
+pub(crate) fn whole_in(
+    collection: &'static Collection,
+    row: &SqlRow,
+    first: usize,
+) -> Result<(Document, usize), StoreError> {
+    let Read { document, bytes, unreadable } = read_in(collection, row, first)?;
+    match unreadable.first() {
+        None => Ok((document, bytes)),
+        Some((part, why)) => {
+            let why = format!("its {part} cannot be read ({why})");
+            Err(StoreError::damaged(format!("read {}", document.key), why))
+        }
+    }
+}
+
+/// A document as far as it can be read.
+struct Read {
+    document: Document,
+    /// About how long it is.
+    bytes: usize,
+    /// Each part that cannot be read, with the reason.
+    unreadable: Vec<(&'static str, String)>,
+}
+
+fn read_in(collection: &'static Collection, row: &SqlRow, first: usize) -> Result<Read, StoreError> {
     let (key, version) = key_in(collection, row, first)?;
-    let unreadable = |part: &str, why: String| tracing::error!(%key, part, why, "damaged");
-    let mut bytes = 0;
-    let mut body = match json_in(row, first + 3) {
-        Ok((Value::Object(body), length)) => {
+    let (mut bytes, mut unreadable) = (0, Vec::new());
+    let mut body = match object_in(row, first + 3) {
+        Ok((body, length)) => {
             bytes += length;
             body
         }
-        Ok(_) => Body::new(),
         Err(why) => {
-            unreadable("body", why);
+            unreadable.push(("body", why));
             Body::new()
         }
     };
@@ -146,10 +177,17 @@ pub(crate) fn document_in(
                 bytes += length;
                 field.set(&mut body, value);
             }
-            Err(why) => unreadable(field.path, why),
+            Err(why) => unreadable.push((field.path, why)),
         }
     }
-    Ok((Document { key, version, body }, bytes))
+    Ok(Read { document: Document { key, version, body }, bytes, unreadable })
+}
+
+fn object_in(row: &SqlRow, nth: usize) -> Result<(Body, usize), String> {
+    match json_in(row, nth)? {
+        (Value::Object(body), length) => Ok((body, length)),
+        _ => Err("it is not an object".to_owned()),
+    }
 }
 
 fn json_in(row: &SqlRow, nth: usize) -> Result<(Value, usize), String> {

@@ -22,6 +22,9 @@ pub(crate) const VERSION: i64 = 2;
 /// The oldest version that understands what this one writes (rule 20). Tables and indexes that are added keep it; so does a
 /// field, unless documents that older nodes write need it.
 pub(crate) const READER: i64 = 1;
+/// The oldest version whose documents are read as they stand, without bringing it up to date: since then nothing but indexes
+/// was added.
+pub(crate) const READS: i64 = 1;
 
 /// What is there before anything else: who makes the rest holds its row.
 pub(crate) const FACTS: &str =

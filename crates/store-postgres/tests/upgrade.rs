@@ -2,7 +2,8 @@
 //! they are where that is allowed, and refused where it is not.
 #![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
-use rota_store::collection::{JOBS, TIMERS};
+use rota_model::time::UnixMillis;
+use rota_store::collection::{ALL, JOBS, TIMERS};
 use rota_store::query::{Filter, Order, Query};
 use rota_store::seam::{Body, Key, Write, Written};
 use rota_store::{Store, StoreError};
@@ -69,6 +70,45 @@ async fn what_an_older_version_made_is_brought_up_to_date_once_and_keeps_its_doc
     let new = postgres::fresh();
     drop(PostgresStore::open(&new).await.unwrap());
     assert_eq!(run_sql(&url, EVERYTHING), run_sql(&new, EVERYTHING), "it is as a new one");
+}
+
+/// Whoever copies a store only reads it. Older nodes may be at work on it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_older_version_made_is_read_as_it_is() {
+    let url = of_version_1();
+    let before = run_sql(&url, EVERYTHING);
+    let store = PostgresStore::open_as_it_is(&url).await.unwrap().unwrap();
+    for collection in ALL {
+        let listed = store.find(Query::new(collection, Order::BY_ID)).await.unwrap().documents;
+        assert_eq!(listed.len(), usize::from(*collection == JOBS), "{}", collection.name);
+        let hidden = Query::new(collection, Order::BY_ID).hidden_before(UnixMillis(i64::MAX));
+        if collection.hides() {
+            assert!(store.find(hidden).await.unwrap().documents.is_empty());
+        }
+    }
+    let counted = store.count(Query::new(&JOBS, Order::BY_ID), None).await.unwrap();
+    assert_eq!(counted[0].count, 1);
+    store.sequence("jobs", 1).await.unwrap();
+    assert_eq!(run_sql(&url, EVERYTHING), before, "nothing of it is changed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_too_old_or_too_new_to_be_read_is_refused_and_nothing_is_made_where_nothing_is() {
+    let url = of_version_1();
+    for (schema, reader, words) in [(0, 0, "`rota store schema --upgrade`"), (99, 98, "knows 98")] {
+        let facts =
+            format!("UPDATE facts SET value = CASE name WHEN 'schema' THEN {schema} ELSE {reader} END");
+        run_sql(&url, &facts);
+        let before = run_sql(&url, EVERYTHING);
+        let Err(error) = PostgresStore::open_as_it_is(&url).await else { panic!("{schema}: it was opened") };
+        assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
+        assert!(error.to_string().contains(words), "{error}");
+        assert_eq!(run_sql(&url, EVERYTHING), before, "nothing of it is changed");
+    }
+    let empty = postgres::fresh();
+    assert!(PostgresStore::open_as_it_is(&empty).await.unwrap().is_none());
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()";
+    assert_eq!(run_sql(&empty, tables), "0");
 }
 
 /// Whoever runs on the older tables goes on while a newer one brings them up to date, and understands what it makes.

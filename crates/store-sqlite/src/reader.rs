@@ -15,7 +15,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::row::{document_in, from_column, key_in};
+use crate::row::{document_in, from_column, key_in, whole_in};
 use crate::select::{self, Statement, Suitable, Way, order_columns};
 use crate::statements::{Statements, column, document, key};
 use crate::{counts, file, narrow, text, unavailable};
@@ -185,6 +185,7 @@ fn list(connection: &Connection, query: &Query, limit: usize) -> Result<Listed, 
     let needs_body = !query.keys_only || query.words().is_some();
     let shown = if needs_body { document(collection) } else { key(collection).to_owned() };
     let columns = format!("{}, {shown}", order.join(", "));
+    let read = if query.whole { whole_in } else { document_in };
     let (mut found, mut bytes) = (Vec::new(), 0);
     let Reading { statements, words, mut steps } =
         reading(connection, query, &columns, limit).map_err(&failed)?;
@@ -198,7 +199,7 @@ fn list(connection: &Connection, query: &Query, limit: usize) -> Result<Listed, 
             let sort_key = sort_key_in(row, order.len()).map_err(&failed)?;
             let document = if needs_body {
                 bytes += body_bytes(row, order.len());
-                document_in(collection, row, order.len())?
+                read(collection, row, order.len())?
             } else {
                 let (key, version) = key_in(collection, row, order.len())?;
                 Document { key, version, body: Body::new() }

@@ -1,6 +1,8 @@
 //! A document as columns and a body, and back. Fields that change stand in columns only; fixed declared fields stand in
 //! both.
 
+use std::borrow::Cow;
+
 use rota_store::StoreError;
 use rota_store::collection::{Collection, Kind, Reach, Walker, millis, take_at, value_at};
 use rota_store::seam::{Body, Document, Fields, Key, Version};
@@ -164,6 +166,8 @@ pub(crate) struct RawDocument {
     pub(crate) key: Key,
     pub(crate) version: Version,
     body: String,
+    /// Whether characters of the body were lost.
+    garbled: bool,
     /// The fields that change, in their order.
     changing: Vec<SqlValue>,
 }
@@ -171,18 +175,18 @@ pub(crate) struct RawDocument {
 impl RawDocument {
     /// From a row whose columns from `first` on are those of [`crate::statements::document`].
     pub(crate) fn of(key: Key, version: Version, row: &SqlRow<'_>, first: usize) -> rusqlite::Result<Self> {
-        let body =
-            String::from_utf8_lossy(row.get_ref(first + 3)?.as_bytes().unwrap_or_default()).into_owned();
+        let body = String::from_utf8_lossy(row.get_ref(first + 3)?.as_bytes().unwrap_or_default());
+        let garbled = matches!(body, Cow::Owned(_));
         let count = key.collection.changing().count();
         let changing = (0..count).map(|nth| row.get(first + 4 + nth)).collect::<rusqlite::Result<_>>()?;
-        Ok(Self { key, version, body, changing })
+        Ok(Self { key, version, body: body.into_owned(), garbled, changing })
     }
 
     /// From a document that is about to be written.
     pub(crate) fn of_row(key: Key, version: Version, row: &Row) -> Self {
         let fields = key.collection.fields.iter().zip(&row.columns);
         let changing = fields.filter(|(field, _)| field.changes).map(|(_, column)| column.clone()).collect();
-        Self { version, body: row.body.clone(), changing, key }
+        Self { version, body: row.body.clone(), garbled: false, changing, key }
     }
 
     /// The column of a field that changes, by the place of the field.
@@ -207,23 +211,47 @@ impl RawDocument {
         held.saturating_add(1)
     }
 
-    /// The whole document. A part that cannot be read is told to the operator and left out: the row keeps its place in
-    /// lists, and whoever needs the part finds the document incomplete.
+    /// The document. A part that cannot be read is told to the operator and left out: the row keeps its place in lists, and
+    /// whoever needs the part finds the document incomplete.
     pub(crate) fn into_document(self) -> Document {
-        let Self { key, version, body, changing } = self;
-        let unreadable = |part: &str, why: &str| tracing::error!(%key, part, why, "damaged");
+        let (document, unreadable) = self.read();
+        for (part, why) in unreadable {
+            tracing::error!(key = %document.key, part, why, "damaged");
+        }
+        document
+    }
+
+    /// The document, unless a part of it cannot be read.
+    fn into_whole(self) -> Result<Document, StoreError> {
+        let (document, unreadable) = self.read();
+        match unreadable.first() {
+            None => Ok(document),
+            Some((part, why)) => {
+                let why = format!("its {part} cannot be read ({why})");
+                Err(StoreError::damaged(format!("read {}", document.key), why))
+            }
+        }
+    }
+
+    /// The document as far as it can be read, and each part that cannot, with the reason.
+    fn read(self) -> (Document, Vec<(&'static str, String)>) {
+        let Self { key, version, body, garbled, changing } = self;
+        let mut unreadable = Vec::new();
+        if garbled {
+            unreadable.push(("body", "it is not UTF-8".to_owned()));
+        }
         let mut body: Body = serde_json::from_str(&body).unwrap_or_else(|error| {
-            unreadable("body", &error.to_string());
+            unreadable.push(("body", error.to_string()));
             Body::new()
         });
         for (field, column) in key.collection.changing().zip(&changing) {
             match value_in(field.kind, ValueRef::from(column)) {
                 Ok(Value::Null) => {}
                 Ok(value) => field.set(&mut body, value),
-                Err(why) => unreadable(field.path, &why),
+                Err(why) => unreadable.push((field.path, why)),
             }
         }
-        Document { key, version, body }
+        (Document { key, version, body }, unreadable)
     }
 }
 
@@ -233,10 +261,28 @@ pub(crate) fn document_in(
     row: &SqlRow<'_>,
     first: usize,
 ) -> Result<Document, StoreError> {
+    raw_in(collection, row, first).map(RawDocument::into_document)
+}
+
+/// The same, unless a part of it cannot be read.
+pub(crate) fn whole_in(
+    collection: &'static Collection,
+    row: &SqlRow<'_>,
+    first: usize,
+) -> Result<Document, StoreError> {
+    raw_in(collection, row, first)?.into_whole()
+}
+
+fn raw_in(
+    collection: &'static Collection,
+    row: &SqlRow<'_>,
+    first: usize,
+) -> Result<RawDocument, StoreError> {
     let (key, version) = key_in(collection, row, first)?;
-    let what = format!("read from {}", collection.name);
-    let raw = RawDocument::of(key, version, row, first).map_err(|error| StoreError::damaged(what, error))?;
-    Ok(raw.into_document())
+    RawDocument::of(key, version, row, first).map_err(|error| match key_in(collection, row, first) {
+        Ok((key, _)) => StoreError::damaged(format!("read {key}"), error),
+        Err(damaged) => damaged,
+    })
 }
 
 fn value_in(kind: Kind, value: ValueRef<'_>) -> Result<Value, String> {

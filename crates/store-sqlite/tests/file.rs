@@ -127,6 +127,30 @@ async fn a_damaged_row_hides_nothing() {
     assert!(matches!(store.write(vec![change]).await.unwrap()[0], Written::Applied(_)));
 }
 
+/// Whoever must not go on without a part is told which document lacks it.
+#[tokio::test]
+async fn a_damaged_row_is_named_to_whoever_asks_for_whole_documents() {
+    for (damage, part) in [
+        ("body = '{broken'", "its body"),
+        ("body = CAST(x'7b2261223a22ff227d' AS TEXT)", "its body"),
+        ("result = '{x'", "its result"),
+        ("result = CAST(x'22ff22' AS TEXT)", ""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).unwrap();
+        store.write(["a", "b", "c"].map(create).into()).await.unwrap();
+        let whole = Query::new(&JOBS, Order::BY_ID).whole();
+        assert_eq!(store.find(whole.clone()).await.unwrap().documents.len(), 3);
+        drop(store);
+        let raw = rusqlite::Connection::open(folder.path().join(FILE)).unwrap();
+        raw.execute(&format!("UPDATE \"jobs.rows\" SET {damage} WHERE id = 'b'"), []).unwrap();
+        drop(raw);
+        let error = open(folder.path()).unwrap().find(whole).await.unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{damage}: {error:?}");
+        assert!(error.to_string().starts_with(&format!("read jobs/b: {part}")), "{damage}: {error}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn the_file_belongs_to_its_owner_alone() {

@@ -3,7 +3,8 @@
 //! # What holds when it ends well
 //!
 //! The target has the documents of the source, each with the same body, and no others; what is hidden there is hidden here,
-//! so that its id stays taken. No number that the source gave out is given out again by the target. Nothing is converted.
+//! so that its id stays taken. No number that the source gave out is given out again by the target. Nothing is converted, and
+//! nothing is left out: a document of the source that cannot be read ends the copy.
 //!
 //! # How it gets there
 //!
@@ -21,7 +22,8 @@
 //!
 //! The [`marker`] stands in the target from before the first document until after the last. A node refuses to work on a store
 //! in which a copy is unfinished. One that was finished is taken over by the first node that opens it; until then the same
-//! copy may be made once more, and brings over what has changed.
+//! copy may be made once more, and brings over what has changed. Who finds the marker of another copy, or none, was overtaken,
+//! and writes nothing more: it may have slept while the other one ended and a node began.
 //!
 //! Seven verbs are enough for all of it, so that any two stores will do.
 //!
@@ -108,6 +110,9 @@ impl Copied {
 pub enum CopyError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Of the source: a copy leaves nothing out.
+    #[error("{0}")]
+    Damaged(StoreError),
     #[error("no node has ever worked on it")]
     NoSource,
     #[error("it holds a copy of {from} that was not finished")]
@@ -124,17 +129,17 @@ impl Copying<'_> {
     /// Makes the target the same as the source, or says why not. Where they still differ in the end, the copy stays
     /// unfinished.
     pub async fn run(&self, report: &mut (dyn FnMut(Progress) + Send)) -> Result<Copied, CopyError> {
-        self.check_source().await?;
+        check_source(self.source).await?;
         let mut held = Held::begin(self).await?;
         let of = self.size().await;
         filling::fill(self, &mut held, of, report).await?;
-        let mut collections = self.compare(of, report, true).await?;
+        let mut collections = self.compare(&held, of, report, true).await?;
         let repairs = if self.in_use { 1 } else { REPAIRS };
         for nth in 1..=repairs {
             if collections.iter().all(Compared::is_equal) {
                 break;
             }
-            collections = self.compare(of, report, nth < repairs).await?;
+            collections = self.compare(&held, of, report, nth < repairs).await?;
         }
         let copied = Copied { collections, resumed: held.resumed };
         if copied.is_equal() || self.in_use {
@@ -142,22 +147,6 @@ impl Copying<'_> {
             held.finish().await?;
         }
         Ok(copied)
-    }
-
-    /// Half a store must not be taken for a whole one, and one of a newer version may hold what is not known here.
-    async fn check_source(&self) -> Result<(), CopyError> {
-        let keys = vec![Key::new(&SETTINGS, SETTINGS_ID), marker::key()];
-        let mut found = patiently(|| self.source.read(keys.clone())).await?.into_iter();
-        let (settings, marker) = (found.next().flatten(), found.next().flatten());
-        if let Some(from) = marker::unfinished(marker)? {
-            return Err(CopyError::HalfSource { from });
-        }
-        let settings = decode::<Settings>(settings.ok_or(CopyError::NoSource)?)?.document;
-        if settings.is_readable() {
-            return Ok(());
-        }
-        let why = "it was written by a newer Rota and needs at least that version to be read";
-        Err(StoreError::refused("read from the store", why).into())
     }
 
     /// How many documents there are, as far as that is to be had: it is for people who wait.
@@ -173,6 +162,7 @@ impl Copying<'_> {
     /// What was written must be found by whoever looks, or it would be written again.
     async fn compare(
         &self,
+        held: &Held<'_>,
         of: u64,
         report: &mut (dyn FnMut(Progress) + Send),
         repair: bool,
@@ -187,7 +177,7 @@ impl Copying<'_> {
                     done += more;
                     report(Progress { stage: Stage::Comparing, done, of: of.max(done) });
                 };
-                comparing::compare(self, shown, &mut compared, repair, &mut tell).await?;
+                comparing::compare(self, held, shown, &mut compared, repair, &mut tell).await?;
             }
             collections.push(compared);
         }
@@ -210,6 +200,23 @@ impl Copying<'_> {
         }
         Ok(())
     }
+}
+
+/// Half a store must not be taken for a whole one, and one of a newer version may hold what is not known here. Whoever makes
+/// a place for the copy asks before that.
+pub async fn check_source(source: &dyn Store) -> Result<(), CopyError> {
+    let keys = vec![Key::new(&SETTINGS, SETTINGS_ID), marker::key()];
+    let mut found = patiently(|| source.read(keys.clone())).await?.into_iter();
+    let (settings, marker) = (found.next().flatten(), found.next().flatten());
+    if let Some(from) = marker::unfinished(marker)? {
+        return Err(CopyError::HalfSource { from });
+    }
+    let settings = decode::<Settings>(settings.ok_or(CopyError::NoSource)?)?.document;
+    if settings.is_readable() {
+        return Ok(());
+    }
+    let why = "it was written by a newer Rota and needs at least that version to be read";
+    Err(StoreError::refused("read from the store", why).into())
 }
 
 /// Asks again while the store is away or its answer is lost, for as long as that may help.

@@ -25,6 +25,9 @@ pub struct Query {
     pub hidden_before: Option<UnixMillis>,
     /// Whether bodies are left empty: for those who only want to know which documents there are.
     pub keys_only: bool,
+    /// Whether a document of which a part cannot be read is a failure, for those who must not go on without it. Otherwise it is
+    /// shown without that part.
+    pub whole: bool,
     /// Of the documents with the same value in the first field of the order only the first, and of that only the fields of
     /// the order: which values there are, and where each begins. By the fields of an index it costs as much as there are
     /// values, however many documents have them.
@@ -104,6 +107,7 @@ impl Query {
             after: None,
             hidden_before: None,
             keys_only: false,
+            whole: false,
             firsts: false,
         }
     }
@@ -142,6 +146,12 @@ impl Query {
     #[must_use]
     pub fn keys_only(mut self) -> Self {
         self.keys_only = true;
+        self
+    }
+
+    #[must_use]
+    pub fn whole(mut self) -> Self {
+        self.whole = true;
         self
     }
 

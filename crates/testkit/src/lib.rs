@@ -1,6 +1,7 @@
 //! What tests share.
 //!
 //! - [`contract`]: one suite for every store
+//! - [`documents`]: what a store holds, and whether two hold the same
 //! - [`faults`]: a store to which things happen, for the simulator
 //! - [`simulation`]: the real engine in a world where things go wrong
 //! - [`surroundings`]: a clock that the test moves, and chance that repeats itself
@@ -15,6 +16,7 @@
 )]
 
 pub mod contract;
+pub mod documents;
 pub mod faults;
 pub mod postgres;
 pub mod process;

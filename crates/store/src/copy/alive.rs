@@ -1,4 +1,4 @@
-//! Who works on a store. A node writes its `state` document every second (rule 2): one whose document changes is alive,
+//! Who works on a store. A node writes its `state` document every two seconds (rule 2): one whose document changes is alive,
 //! whatever the document says.
 
 use std::collections::BTreeMap;

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 use rota_model::domain::Domain;
 
 use super::digest::{self, Digest, Sum};
-use super::walk::{Shown, Walk};
+use super::marker::Held;
+use super::walk::{Shown, Walk, of_source};
 use super::writes::{self, Wanted};
 use super::{CopyError, Copying};
-use crate::StoreError;
 use crate::collection::Collection;
 use crate::seam::{Document, Key, Version, Write};
 
@@ -63,13 +63,15 @@ enum Difference {
 /// Adds what is found to what was found before, and puts right what differs if that is wanted.
 pub(super) async fn compare(
     copy: &Copying<'_>,
+    held: &Held<'_>,
     shown: Shown,
     compared: &mut Compared,
     repair: bool,
     tell: &mut (dyn FnMut(u64) + Send),
 ) -> Result<(), CopyError> {
-    let mut source = Walk::new(copy.source, compared.collection, shown);
-    let mut target = Walk::new(copy.target, compared.collection, shown);
+    let collection = compared.collection;
+    let mut source = Walk::new(copy.source, of_source(collection, shown));
+    let mut target = Walk::new(copy.target, shown.query(collection));
     loop {
         tokio::try_join!(source.fill(), target.fill())?;
         let before = compared.source;
@@ -84,8 +86,10 @@ pub(super) async fn compare(
             differences.extend(difference(ours, theirs).inspect(|found| compared.note(found)));
         }
         tell(compared.source.documents + compared.source.hidden - before.documents - before.hidden);
+        // Whoever was overtaken compares with what others do.
+        held.must_be_ours().await?;
         if repair {
-            put_right(copy, shown, differences).await?;
+            put_right(copy, held, shown, differences).await?;
         }
         if !source.is_dry() && !target.is_dry() {
             return Ok(());
@@ -130,7 +134,12 @@ fn difference(ours: Option<(Digest, Document)>, theirs: Option<(Digest, Document
 
 /// What is there can be replaced. What is hidden cannot: it is purged, and made anew. Whatever does not come about, because
 /// something is in the way that is put right later, is met again when both are compared once more.
-async fn put_right(copy: &Copying<'_>, shown: Shown, differences: Vec<Difference>) -> Result<(), StoreError> {
+async fn put_right(
+    copy: &Copying<'_>,
+    held: &Held<'_>,
+    shown: Shown,
+    differences: Vec<Difference>,
+) -> Result<(), CopyError> {
     let (mut wanted, mut gone, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
     let at = copy.now;
     for difference in differences {
@@ -158,7 +167,7 @@ async fn put_right(copy: &Copying<'_>, shown: Shown, differences: Vec<Difference
         }
         wanted.push(Wanted { document, instead_of: None });
     }
-    writes::write(copy.target, gone).await?;
-    writes::put(copy.target, wanted).await?;
-    if hidden.is_empty() { Ok(()) } else { writes::hide(copy.target, hidden, at).await }
+    writes::write(held, gone).await?;
+    writes::put(held, wanted).await?;
+    if hidden.is_empty() { Ok(()) } else { writes::hide(held, hidden, at).await }
 }

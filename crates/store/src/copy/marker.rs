@@ -109,7 +109,8 @@ pub(crate) async fn take_over(
 
 /// The marker of the copy that is under way, as this attempt wrote it.
 pub(super) struct Held<'a> {
-    target: &'a dyn Store,
+    /// The target.
+    pub(super) store: &'a dyn Store,
     marker: Marker,
     version: Version,
     /// Whether it was begun before.
@@ -126,7 +127,7 @@ impl<'a> Held<'a> {
             finished: false,
             place: None,
         };
-        let mut held = Self { target: copy.target, marker, version: Version(0), resumed: false };
+        let mut held = Self { store: copy.target, marker, version: Version(0), resumed: false };
         match held.found().await? {
             None => held.begin_anew(copy.now).await?,
             Some((there, version)) => held.go_on(there, version).await?,
@@ -135,11 +136,11 @@ impl<'a> Held<'a> {
     }
 
     async fn begin_anew(&mut self, now: UnixMillis) -> Result<(), CopyError> {
-        if let Some(key) = any_document(self.target).await? {
+        if let Some(key) = any_document(self.store).await? {
             return Err(CopyError::NotEmpty(key));
         }
         let create = Write::Create { key: key(), body: encode(&self.marker)? };
-        patiently(|| self.target.write(vec![create.clone()])).await?;
+        patiently(|| self.store.write(vec![create.clone()])).await?;
         let (there, version) = self.found().await?.ok_or(CopyError::Overtaken)?;
         if there != self.marker {
             return Err(CopyError::Overtaken);
@@ -147,15 +148,10 @@ impl<'a> Held<'a> {
         self.version = version;
         // A node that started meanwhile made settings before it looked for the marker.
         let settings = Key::new(&SETTINGS, SETTINGS_ID);
-        if patiently(|| self.target.read(vec![settings.clone()]))
-            .await?
-            .into_iter()
-            .flatten()
-            .next()
-            .is_some()
+        if patiently(|| self.store.read(vec![settings.clone()])).await?.into_iter().flatten().next().is_some()
         {
             let delete = Write::Delete { key: key(), version, at: now };
-            patiently(|| self.target.write(vec![delete.clone()])).await?;
+            patiently(|| self.store.write(vec![delete.clone()])).await?;
             return Err(CopyError::NotEmpty(settings));
         }
         Ok(())
@@ -198,7 +194,7 @@ impl<'a> Held<'a> {
         loop {
             let (key, version) = (key(), self.version);
             let replace = Write::Replace { key, version, body: body.clone() };
-            let answers = patiently(|| self.target.write(vec![replace.clone()])).await?;
+            let answers = patiently(|| self.store.write(vec![replace.clone()])).await?;
             if let Some(Written::Applied(version)) = answers.first() {
                 self.version = *version;
                 return Ok(());
@@ -214,8 +210,16 @@ impl<'a> Held<'a> {
         }
     }
 
+    /// Another copy may have begun since, and have ended, and a node may be at work.
+    pub(super) async fn must_be_ours(&self) -> Result<(), CopyError> {
+        match self.found().await? {
+            Some((there, _)) if there.run == self.marker.run => Ok(()),
+            _ => Err(CopyError::Overtaken),
+        }
+    }
+
     async fn found(&self) -> Result<Option<(Marker, Version)>, StoreError> {
-        let found = patiently(|| self.target.read(vec![key()])).await?.into_iter().flatten().next();
+        let found = patiently(|| self.store.read(vec![key()])).await?.into_iter().flatten().next();
         let found = found.map(decode::<Marker>).transpose()?;
         Ok(found.map(|found| (found.document, found.version)))
     }

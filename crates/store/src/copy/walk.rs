@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 
 use rota_model::time::UnixMillis;
 
-use super::{marker, patiently};
+use super::{CopyError, marker, patiently};
 use crate::StoreError;
 use crate::collection::{ALL, Collection};
-use crate::cursor::Cursor;
 use crate::query::{Order, Page, Query};
 use crate::seam::{Document, Store};
 
@@ -38,15 +37,18 @@ pub(super) fn everything() -> impl Iterator<Item = (&'static Collection, Shown)>
     ALL.into_iter().flat_map(|collection| Shown::of(collection).map(move |shown| (collection, shown)))
 }
 
-/// A page from behind a cursor on. Markers belong to the store they stand in, and are no part of what is copied.
-pub(super) async fn page(
-    store: &dyn Store,
-    collection: &'static Collection,
-    shown: Shown,
-    after: Option<Cursor>,
-) -> Result<Page, StoreError> {
-    let query = shown.query(collection).after(after);
-    let mut page = patiently(|| store.find(query.clone())).await?;
+/// Documents of the source, none of which may lack a part. What is damaged in the target differs, and is put right.
+pub(super) fn of_source(collection: &'static Collection, shown: Shown) -> Query {
+    shown.query(collection).whole()
+}
+
+/// A page of what is asked for. Markers belong to the store they stand in, and are no part of what is copied.
+pub(super) async fn page(store: &dyn Store, query: &Query) -> Result<Page, CopyError> {
+    let found = patiently(|| store.find(query.clone())).await;
+    let mut page = found.map_err(|error| match error {
+        StoreError::Damaged { .. } if query.whole => CopyError::Damaged(error),
+        error => error.into(),
+    })?;
     let marker = marker::key();
     page.documents.retain(|document| document.key != marker);
     Ok(page)
@@ -54,25 +56,24 @@ pub(super) async fn page(
 
 pub(super) struct Walk<'a> {
     store: &'a dyn Store,
-    collection: &'static Collection,
-    shown: Shown,
+    /// What comes next.
+    query: Query,
     page: VecDeque<Document>,
-    after: Option<Cursor>,
     ended: bool,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(store: &'a dyn Store, collection: &'static Collection, shown: Shown) -> Self {
-        Self { store, collection, shown, page: VecDeque::new(), after: None, ended: false }
+    pub(super) fn new(store: &'a dyn Store, query: Query) -> Self {
+        Self { store, query, page: VecDeque::new(), ended: false }
     }
 
     /// Looks ahead, so that there is a first document unless this is the end.
-    pub(super) async fn fill(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn fill(&mut self) -> Result<(), CopyError> {
         while self.page.is_empty() && !self.ended {
-            let page = page(self.store, self.collection, self.shown, self.after.take()).await?;
+            let page = page(self.store, &self.query).await?;
             self.page = page.documents.into();
             self.ended = page.next.is_none();
-            self.after = page.next;
+            self.query.after = page.next;
         }
         Ok(())
     }

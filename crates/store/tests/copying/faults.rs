@@ -125,26 +125,12 @@ async fn a_store_that_stays_away_is_given_up_after_a_minute() {
 }
 
 /// Every call takes a while.
-struct Slow;
+pub(crate) struct Slow;
 
 impl Fate for Slow {
     fn of(&self, _call: &Call<'_>) -> Lot {
         Lot { before: Duration::from_millis(10), ..Lot::CALM }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_two_copies_into_one_store_the_later_goes_on() {
-    let (source, truth) = (filled(8_000).await, Truth::new(memory()));
-    let slow = FaultyStore::new(&truth, Arc::new(Slow));
-    let second = async {
-        sleep(Duration::from_millis(400)).await;
-        copy(&*source, &**truth.store(), "2").await
-    };
-    let (first, second) = tokio::join!(copy(&*source, &slow, "1"), second);
-    assert!(matches!(first, Err(CopyError::Overtaken)), "{first:?}");
-    assert!(second.unwrap().is_equal());
-    assert_same(&*source, &**truth.store()).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,10 +3,10 @@
 
 mod faults;
 mod nodes;
+mod overtaken;
 mod refusals;
 mod whole;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rota_model::domain::Domain;
@@ -15,8 +15,9 @@ use rota_store::collection::{ALL, Collection, EXECUTIONS, JOBS, Reach, SETTINGS,
 use rota_store::copy::{Copied, CopyError, Copying, Origin};
 use rota_store::memory::MemoryStore;
 use rota_store::query::{Order, Query};
-use rota_store::seam::{Body, Document, Key, Write, Written};
+use rota_store::seam::{Document, Key, Write, Written};
 use rota_store::{Store, settings};
+use rota_testkit::documents::{self, body, contents};
 use serde_json::{Value, json};
 
 const NOW: UnixMillis = UnixMillis(1_900_000_000_000);
@@ -41,10 +42,6 @@ async fn copy(source: &dyn Store, target: &dyn Store, run: &str) -> Result<Copie
 
 fn domain(name: &str) -> Domain {
     name.parse().unwrap()
-}
-
-fn body(value: &Value) -> Body {
-    value.as_object().unwrap().clone()
 }
 
 async fn create(store: &dyn Store, key: Key, value: &Value) {
@@ -119,33 +116,6 @@ async fn filled(jobs: u64) -> Arc<dyn Store> {
     store
 }
 
-/// Every document but the marker, by its name; `hidden` where it is.
-async fn contents(store: &dyn Store) -> BTreeMap<String, Body> {
-    let mut all = BTreeMap::new();
-    for collection in ALL {
-        let there = Query::new(collection, Order::BY_ID);
-        let hidden = collection.hides().then(|| there.clone().hidden_before(UnixMillis(i64::MAX)));
-        for (mut query, note) in [(there, "")].into_iter().chain(hidden.map(|query| (query, " hidden"))) {
-            loop {
-                let page = store.find(query.clone()).await.unwrap();
-                let named = page.documents.into_iter();
-                all.extend(named.map(|document| (format!("{}{note}", document.key), document.body)));
-                query.after = page.next;
-                if query.after.is_none() {
-                    break;
-                }
-            }
-        }
-    }
-    all.remove("settings/copy");
-    all
-}
-
 async fn assert_same(source: &dyn Store, target: &dyn Store) {
-    let (ours, theirs) = (contents(source).await, contents(target).await);
-    let differ = |(key, body): &(&String, &Body)| theirs.get(*key) != Some(*body);
-    let differing: Vec<_> = ours.iter().filter(differ).map(|(key, _)| key).take(5).collect();
-    assert!(differing.is_empty(), "{differing:?}");
-    let surplus: Vec<_> = theirs.keys().filter(|key| !ours.contains_key(*key)).take(5).collect();
-    assert!(surplus.is_empty(), "{surplus:?}");
+    documents::assert_same(&contents(source).await, &contents(target).await);
 }

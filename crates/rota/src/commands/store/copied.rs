@@ -18,6 +18,8 @@ pub(super) struct Copied {
     to: String,
     /// Whether a copy that had begun before was continued.
     resumed: bool,
+    /// Whether others went on writing to the source, so that it is ahead of what was copied.
+    source_in_use: bool,
     equal: bool,
     documents: u64,
     collections: Vec<Collection>,
@@ -40,12 +42,13 @@ struct Collection {
 }
 
 impl Copied {
-    pub(super) fn new(from: &StoreAt, to: &StoreAt, copied: &copy::Copied) -> Self {
+    pub(super) fn new(from: &StoreAt, to: &StoreAt, copied: &copy::Copied, source_in_use: bool) -> Self {
         let collections: Vec<_> = copied.collections.iter().map(Collection::new).collect();
         Self {
             from: from.to_string(),
             to: to.to_string(),
             resumed: copied.resumed,
+            source_in_use,
             equal: copied.is_equal(),
             documents: collections.iter().map(|one| one.documents + one.hidden).sum(),
             collections,
@@ -67,27 +70,28 @@ impl Copied {
         keys.join(", ")
     }
 
-    /// What to do, if the two differ.
-    pub(super) fn verdict(&self) -> Option<String> {
-        (!self.equal).then(|| {
-            format!(
-                "{} and {} differ in {} documents, among them {}. The copy is not finished: look at what writes to \
-                 either of them, then give the same command again",
-                self.from,
-                self.to,
-                HumanCount(self.differing()),
-                self.named()
-            )
-        })
+    /// What to do where the two differ and should not.
+    pub(super) fn verdict(&self) -> String {
+        format!(
+            "{} and {} differ in {} documents, among them {}. The copy is not finished: look at what writes to either of \
+             them, then give the same command again",
+            self.from,
+            self.to,
+            HumanCount(self.differing()),
+            self.named()
+        )
     }
 
     /// The source went on.
     pub(super) fn what_is_missing(&self) -> String {
+        let differing = match self.differing() {
+            0 => String::new(),
+            some => format!("{} documents are not what they are there by now, and ", HumanCount(some)),
+        };
         format!(
-            "{} was in use: {} documents are not what they are there by now, and what was written meanwhile may be missing. \
-             Stop its nodes and give the same command again before any node starts on the copy: that brings the rest.",
-            self.from,
-            HumanCount(self.differing())
+            "{} was in use and goes on: {differing}what is written there from the beginning of the copy on may be missing. Stop \
+             its nodes and give the same command again before any node starts on the copy: that brings the rest.",
+            self.from
         )
     }
 
@@ -140,32 +144,43 @@ mod tests {
 
     use super::*;
 
-    fn copied(differing: u64) -> Copied {
+    fn copied(differing: u64, source_in_use: bool) -> Copied {
         let sum = Sum { documents: 40_006, hidden: 2, checksum: 1 << 100 };
         let named = (0..differing).map(|nth| Key::new(&JOBS, nth)).collect();
         let jobs = Compared { collection: &JOBS, source: sum, target: sum, differing, named };
         let (from, to) = (StoreAt::parse("sqlite:a").unwrap(), StoreAt::parse("postgres://u:p@h/d").unwrap());
-        Copied::new(&from, &to, &copy::Copied { collections: vec![jobs], resumed: false })
+        Copied::new(&from, &to, &copy::Copied { collections: vec![jobs], resumed: false }, source_in_use)
     }
 
     #[test]
     fn a_copy_that_is_equal_says_so() {
-        let copied = copied(0);
+        let copied = copied(0, false);
         let expected = "\
 COLLECTION  DOCUMENTS  DELETED  CHECKSUM      RESULT
 jobs        40,006     2        000000100000  equal";
         assert_eq!(copied.text(), expected);
-        assert_eq!(copied.verdict(), None);
         let to = StoreAt::parse("postgres://u:p@h/d").unwrap();
         assert!(copied.what_next(&to).contains("`rota serve --store postgres://u:***@h/d`"));
     }
 
     #[test]
     fn what_differs_is_counted_and_named() {
-        let copied = copied(2);
+        let copied = copied(2, false);
         assert!(copied.text().ends_with("2 differ"), "{}", copied.text());
-        let verdict = copied.verdict().unwrap();
+        let verdict = copied.verdict();
         assert!(verdict.contains("differ in 2 documents, among them jobs/0, jobs/1"), "{verdict}");
         assert_eq!(serde_json::to_value(&copied).unwrap()["collections"][0]["differing"], 2);
+    }
+
+    #[test]
+    fn a_source_that_went_on_is_told_whether_anything_differs_or_not() {
+        let (same, other) = (copied(0, true), copied(2, true));
+        assert!(same.what_is_missing().starts_with("a was in use and goes on: what is written there"));
+        let told = other.what_is_missing();
+        assert!(
+            told.contains("goes on: 2 documents are not what they are there by now, and what is"),
+            "{told}"
+        );
+        assert_eq!(serde_json::to_value(&same).unwrap()["sourceInUse"], true);
     }
 }

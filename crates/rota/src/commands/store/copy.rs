@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use rota_store::copy::{CopyError, Copying, Origin, Progress, Stage, alive};
+use rota_store::copy::{CopyError, Copying, Origin, Progress, Stage, alive, check_source};
 use rota_store::{Store, StoreError};
 use rota_store_postgres::PostgresStore;
 use rota_store_sqlite::backup::backup;
@@ -53,6 +53,8 @@ pub(super) async fn run(context: &Context, args: CopyArgs) -> Result<(), Failure
         return Err(Failure::refused(format!("{from} would be copied to itself: name another store")));
     }
     let source = Source::open(&from, args.while_running).await?;
+    // Before a folder or tables are made for nothing.
+    check_source(&*source.store).await.map_err(|error| failure(&error, &from, &to))?;
     let target = open_target(&to).await?;
     let copying = Copying {
         source: &*source.store,
@@ -66,14 +68,14 @@ pub(super) async fn run(context: &Context, args: CopyArgs) -> Result<(), Failure
     let copied = copying.run(&mut |progress| shown.show(progress)).await;
     drop(shown);
     let copied = copied.map_err(|error| failure(&error, &from, &to))?;
-    let view = copied::Copied::new(&from, &to, &copied);
+    let view = copied::Copied::new(&from, &to, &copied, source.goes_on);
     context.out.text(&view.text(), &view)?;
-    if source.in_use && !copied.is_equal() {
+    if !copied.is_equal() && !source.in_use {
+        return Err(Failure::new(Exit::Failed, view.verdict()));
+    }
+    if source.goes_on {
         output::warn(&view.what_is_missing());
         return Ok(());
-    }
-    if let Some(sentence) = view.verdict() {
-        return Err(Failure::new(Exit::Failed, sentence));
     }
     source.is_still_at_rest(&from).await?;
     context.out.note(&view.what_next(&to));
@@ -88,13 +90,15 @@ fn who() -> String {
 struct Source {
     /// Closed before the folder goes that it may stand in.
     store: Arc<dyn Store>,
-    /// Whether it changes meanwhile.
+    /// Whether what is read changes meanwhile.
     in_use: bool,
+    /// Whether others go on writing to the store, so that the copy lacks what they write.
+    goes_on: bool,
     _moment: Option<Moment>,
 }
 
 impl Source {
-    /// Opens what is there; nothing is made where nothing is.
+    /// Opens what is there; nothing is made where nothing is, and a database stays as an older Rota made it.
     async fn open(from: &StoreAt, while_running: bool) -> Result<Self, Failure> {
         let nothing = || Failure::new(Exit::NotFound, format!("there is no Rota in {from}: look at --from"));
         match from {
@@ -105,10 +109,8 @@ impl Source {
                 Self::open_folder(folder, while_running).await
             }
             StoreAt::Postgres(url) => {
-                if !PostgresStore::is_at(url.as_str()).await? {
-                    return Err(nothing());
-                }
-                let store: Arc<dyn Store> = Arc::new(PostgresStore::open(url.as_str()).await?);
+                let opened = PostgresStore::open_as_it_is(url.as_str()).await?;
+                let store: Arc<dyn Store> = Arc::new(opened.ok_or_else(nothing)?);
                 let nodes = {
                     let _bar = Bar::begin("Looking for nodes", "");
                     alive::nodes(&*store).await?
@@ -116,7 +118,8 @@ impl Source {
                 if !nodes.is_empty() && !while_running {
                     return Err(in_use(from, &format!("the nodes {}", nodes.join(", "))));
                 }
-                Ok(Self { store, in_use: !nodes.is_empty(), _moment: None })
+                let in_use = !nodes.is_empty();
+                Ok(Self { store, in_use, goes_on: in_use, _moment: None })
             }
         }
     }
@@ -142,14 +145,14 @@ impl Source {
         match Holder::take(folder, &who()) {
             Ok(holder) => {
                 let store = Arc::new(SqliteStore::open(folder, holder)?);
-                Ok(Self { store, in_use: false, _moment: None })
+                Ok(Self { store, in_use: false, goes_on: false, _moment: None })
             }
             Err(HolderError::Held { by, .. }) if !while_running => {
                 Err(in_use(&StoreAt::Folder(folder.to_owned()), &by))
             }
             Err(HolderError::Held { .. }) => {
                 let (moment, store) = Moment::of(folder).await?;
-                Ok(Self { store: Arc::new(store), in_use: false, _moment: Some(moment) })
+                Ok(Self { store: Arc::new(store), in_use: false, goes_on: true, _moment: Some(moment) })
             }
             Err(error) => Err(Failure::new(Exit::Unreachable, error.to_string())),
         }
@@ -254,6 +257,13 @@ fn failure(error: &CopyError, from: &StoreAt, to: &StoreAt) -> Failure {
             (Exit::Unreachable, format!("{error}; give the same command again to go on with the copy"))
         }
         CopyError::Store(error) => return error.clone().into(),
+        CopyError::Damaged(_) => (
+            Exit::Failed,
+            format!(
+                "{from} cannot be copied: {error}. Nothing is left out of a copy: restore a backup of it, or take that document \
+                 away there, then give the same command again"
+            ),
+        ),
         CopyError::NoSource => (Exit::NotFound, format!("there is no Rota in {from}: {error}")),
         CopyError::HalfSource { .. } => (Exit::Conflict, format!("{from} cannot be copied: {error}")),
         CopyError::NotEmpty(_) => (
