@@ -1,12 +1,13 @@
 //! The README takes a person from a clone to a finished job, and guides from there on: each of their commands is run here, as
 //! it stands there. Only the port is another, and `cargo run --release --` is the program that was built for this test.
-#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a surprise is a failure of the test")]
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rota_testkit::process::{Home, Rota};
+use rota_testkit::postgres::{Server, run_sql};
+use rota_testkit::process::{Home, KEY, Rota};
 
 const README: &str = include_str!("../../../README.md");
 const JOBS: &str = include_str!("../../../docs/guides/jobs.md");
@@ -16,6 +17,8 @@ const OBSERVER: &str = include_str!("../../../docs/guides/observer.md");
 const OPERATING: &str = include_str!("../../../docs/guides/operating.md");
 const CALENDAR: &str = include_str!("../../../docs/guides/calendar.md");
 const LOGS: &str = include_str!("../../../docs/guides/logs.md");
+const STORES: &str = include_str!("../../../docs/guides/stores.md");
+const CLUSTER: &str = include_str!("../../../docs/guides/cluster.md");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rota");
 
 /// The blocks of a language, in order.
@@ -249,4 +252,85 @@ fn every_command_of_the_guide_to_schedules_works() {
     ]) {
         assert!(said.contains(expected), "{expected} is not among\n{said}");
     }
+}
+
+/// A guide about PostgreSQL, as it is to be followed on this machine: the server, the folder and the address are others, and so is the
+/// name of the role, since the server's own is called so.
+fn here(text: &str, server: &Server, home: &Home) -> String {
+    let place = server.url().split('@').nth(1).unwrap().replace("/postgres", "");
+    let folder = home.path().display().to_string();
+    text.replace("postgres://rota:", "postgres://guide:")
+        .replace("postgres://owner@", "postgres://rota@")
+        .replace("ROLE rota ", "ROLE guide ")
+        .replace("OWNER rota", "OWNER guide")
+        .replace("db.example", &place)
+        .replace("/srv/", &format!("{folder}/"))
+        .replace("10.0.0.5:7682", "127.0.0.1:0")
+}
+
+/// The statements of a guide, each on its own: a database is made outside of transactions.
+fn run_statements(url: &str, statements: &str) -> Vec<String> {
+    let uncommented = statements.lines().map(|line| line.split("--").next().unwrap()).collect::<String>();
+    uncommented.split_inclusive(';').map(|statement| run_sql(url, statement)).collect()
+}
+
+/// A process that a guide starts, by its command.
+fn start(home: &Home, command: &str) -> Rota {
+    let mut command = shell(home, &format!("PATH=\"$PWD/target/release:$PATH\" exec {command}"));
+    command.env("ROTA_BOOTSTRAP_KEY", KEY);
+    Rota::start(command)
+}
+
+/// Commands, as somebody gives them who is signed in there.
+fn ask(home: &Home, rota: &Rota, commands: &str) -> String {
+    let signed_in =
+        format!("PATH=\"$PWD/target/release:$PATH\"\nexport ROTA_URL={} ROTA_API_KEY={KEY}", rota.url);
+    run(home, rota, &[signed_in, commands.to_owned()])
+}
+
+#[test]
+fn every_command_of_the_guide_to_clusters_works() {
+    let (server, home) = (Server::start(false), Home::new(PROGRAM));
+    lay_out(home.path());
+    let guide = here(CLUSTER, &server, &home);
+    let (sql, text) = (blocks(&guide, "sql"), blocks(&guide, "text"));
+    let [database, logins, looks] = sql.as_slice() else { panic!("{sql:?}") };
+    let [serve, by_hand] = text.as_slice() else { panic!("{text:?}") };
+    run_statements(&server.url(), database);
+    let two = serve.replace("/rota --listen", "/rota-of-two --listen");
+    assert_ne!(*serve, two);
+    let nodes = [start(&home, serve), start(&home, &two)];
+    let listed = ask(&home, &nodes[1], "rota job submit noop --wait; rota node list --output json");
+    assert_eq!(listed.matches("\"status\": \"ACTIVE\"").count(), 2, "{listed}");
+    let owner = here("postgres://owner@db.example/rota", &server, &home);
+    let looks = looks.replace('…', &run_sql(&owner, "SELECT max(id) FROM jobs"));
+    let seen = run_statements(&owner, &looks).join("\n");
+    assert!(seen.contains("SUCCESSFUL|1") && seen.contains("\"jobName\""), "{seen}");
+
+    // Logins of their own, in a database whose tables somebody else makes.
+    run_sql(&server.url(), "CREATE DATABASE granted");
+    let granted = |text: &str| text.replace("/rota\n", "/granted\n");
+    ask(&home, &nodes[0], &granted(&format!("{by_hand}\n")));
+    let owner = here("postgres://owner@db.example/granted", &server, &home);
+    run_statements(&owner, logins);
+    let store = owner.replace("rota@", "alice:secret@");
+    let web =
+        start(&home, &format!("rota serve --store {store} --data ./alice --listen 127.0.0.1:0 --roles web"));
+    assert!(ask(&home, &web, "rota job submit noop --output json").contains("\"QUEUED\""));
+}
+
+#[test]
+fn every_command_of_the_guide_to_stores_works() {
+    let (server, home) = (Server::start(false), Home::new(PROGRAM));
+    lay_out(home.path());
+    run_statements(&server.url(), &blocks(&here(CLUSTER, &server, &home), "sql")[0]);
+    let rota = start(&home, "rota up --data ./rota --listen 127.0.0.1:0");
+    ask(&home, &rota, "rota job submit noop --name moved --wait");
+    assert!(rota.terminate().success());
+    let script = blocks(&here(STORES, &server, &home), "sh").join("\n");
+    assert_eq!(script.matches("rota store copy").count(), 2, "{script}");
+    let output = shell(&home, &format!("PATH=\"$PWD/target/release:$PATH\"\n{script}")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let rota = start(&home, "rota up --data ./rota-2 --listen 127.0.0.1:0");
+    assert!(ask(&home, &rota, "rota job list").contains("moved"));
 }

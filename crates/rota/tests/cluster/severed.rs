@@ -26,6 +26,9 @@ async fn a_node_that_is_cut_off_is_taken_over_and_its_answer_refused() {
     let took = taken_over(&held, two.id, &one.client, Instant::now()).await;
     println!("cut off: {} jobs were taken over after {:.1} s", held.len(), took.as_secs_f64());
     assert!(took < Duration::from_secs(10), "{took:?}");
+    let (far, near) = (two.client.nodes().await, one.client.nodes().await);
+    assert_eq!(far.unwrap_err().status(), Some(503), "who is cut off says so");
+    assert_eq!(near.unwrap().len(), 2, "the others answer");
     for id in &held {
         let ended = one.client.wait_for_job(&Domain::default(), *id, PATIENCE).await.unwrap();
         assert_eq!((ended.status, ended.attempt, ended.lost, ended.epoch), (JobStatus::Successful, 1, 1, 2));
@@ -39,6 +42,26 @@ async fn a_node_that_is_cut_off_is_taken_over_and_its_answer_refused() {
         assert_eq!((after.status, after.epoch), (JobStatus::Successful, 2), "recorded once");
     }
     assert!(!one.home.log().contains(CONDEMNED), "nobody alive is condemned: {}", one.home.log());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_away_for_a_moment_stops_nothing() {
+    let mut server = Server::start(true);
+    let store = server.fresh();
+    let one = join(&store, "one").await;
+    let ends_meanwhile = run_at(&one, "ends while the store is away", 1_000, 1).await;
+    let goes_on = run_at(&one, "runs on", 6_000, 1).await;
+    server.stop();
+    sleep(Duration::from_millis(1_500)).await;
+    server.resume();
+    for id in ends_meanwhile.into_iter().chain(goes_on) {
+        let ended = one.client.wait_for_job(&Domain::default(), id, PATIENCE).await.unwrap();
+        assert_eq!(
+            (ended.status, ended.attempt, ended.lost, ended.epoch),
+            (JobStatus::Successful, 1, 0, 1),
+            "it went on, and its result was kept until it could be written"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
