@@ -118,7 +118,9 @@ impl PostgresStore {
 /// The channel of all who use the store in this schema. Names are at most 63 bytes long.
 fn channel(schema: &str) -> String {
     let mut name = format!("rota {schema}");
-    name.truncate(name.floor_char_boundary(60));
+    while name.len() > 63 {
+        name.pop();
+    }
     name
 }
 

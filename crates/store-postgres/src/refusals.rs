@@ -13,8 +13,8 @@ use crate::session::said;
 
 /// The refusal, if it is one: of rights, or of what the server cannot hold.
 pub(crate) fn refused(what: &str, user: &str, error: &Error) -> Option<StoreError> {
-    let is_of = |class: &&str| error.code().is_some_and(|code| code.code().starts_with(*class));
-    let unfit = ["22", "54"].iter().any(|class| is_of(&class));
+    let unfit =
+        error.code().is_some_and(|code| ["22", "54"].iter().any(|class| code.code().starts_with(class)));
     if unfit { Some(StoreError::refused(what, said(error))) } else { denied(what, user, error) }
 }
 

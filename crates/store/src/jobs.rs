@@ -37,6 +37,7 @@ const DUE_FIRST: Order = Order { fields: &["runAt", "jobNumber"], descending: fa
 const OLDEST_FIRST: Order = Order { fields: &["metadata.createdAt", "jobNumber"], descending: false };
 const EXPIRING_FIRST: Order = Order { fields: &["expiresAt"], descending: false };
 
+const BY_OWNER: Order = Order { fields: &["owner"], descending: false };
 const BY_LANE: Order = Order { fields: &["lane", "runAt", "jobNumber"], descending: false };
 
 /// Some of the lanes in which jobs wait, and when the first in each is due. Jobs that older versions stored have no lane.
@@ -264,10 +265,20 @@ impl Jobs {
         self.jobs.store().write(vec![Write::Change { key, version, fields }]).await.map(|_| ())
     }
 
-    /// Who holds jobs, by the incarnations that stand in them; none for a job that names nobody.
+    /// Who holds jobs, by the incarnations that stand in them; none for a job that names nobody. It takes a step for each holder,
+    /// however many jobs they hold.
     pub async fn holders(&self) -> Result<Vec<Option<String>>, StoreError> {
-        let holders: BTreeMap<Option<String>, u64> = self.jobs.totals(started(Order::BY_ID), "owner").await?;
-        Ok(holders.into_keys().collect())
+        let holder = |job: Document| Some(job.body.get("owner")?.as_str()?.to_owned());
+        let (mut holders, mut after) = (Vec::new(), None);
+        loop {
+            let firsts = started(BY_OWNER).firsts().limit(limits::MAX_PAGE).after(after);
+            let page = self.jobs.store().find(firsts).await?;
+            holders.extend(page.documents.into_iter().map(holder));
+            after = page.next;
+            if after.is_none() {
+                return Ok(holders);
+            }
+        }
     }
 
     /// The jobs that somebody holds; those that cannot be decoded apart.
@@ -278,8 +289,7 @@ impl Jobs {
         after: Option<Cursor>,
     ) -> Result<Held, StoreError> {
         let by = holder.map_or(Filter::Absent("owner"), |holder| Filter::Is("owner", json!(holder)));
-        let order = Order { fields: &["owner"], descending: false };
-        let page = self.jobs.store().find(started(order).filter(by).limit(limit).after(after)).await?;
+        let page = self.jobs.store().find(started(BY_OWNER).filter(by).limit(limit).after(after)).await?;
         Ok(Held::of(page.documents, page.next))
     }
 
@@ -290,8 +300,7 @@ impl Jobs {
         limit: usize,
         after: Option<Cursor>,
     ) -> Result<(Vec<(Key, Version)>, Option<Cursor>), StoreError> {
-        let order = Order { fields: &["owner"], descending: false };
-        let query = started(order).filter(Filter::Is("owner", json!(holder))).limit(limit).after(after);
+        let query = started(BY_OWNER).filter(Filter::Is("owner", json!(holder))).limit(limit).after(after);
         let page = self.jobs.store().find(query.keys_only()).await?;
         let keys = page.documents.into_iter().map(|document| (document.key, document.version));
         Ok((keys.collect(), page.next))
