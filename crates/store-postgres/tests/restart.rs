@@ -81,9 +81,9 @@ async fn a_restart_loses_nothing_and_doubles_nothing() {
     for nth in 0..4 {
         sleep(Duration::from_millis(400)).await;
         if nth % 2 == 0 {
-            server.crash()
+            server.crash();
         } else {
-            server.stop()
+            server.stop();
         }
         server.resume();
         for _ in 0..5 {
