@@ -379,6 +379,25 @@ async fn named_twins_that_come_at_once_are_all_answered() {
     node.stop().await;
 }
 
+/// The first of them died; of those that waited for it one goes on, and the others wait for that one.
+#[tokio::test(start_paused = true)]
+async fn named_twins_of_one_that_died_are_all_answered() {
+    let truth = Truth::new(Arc::new(MemoryStore::new()));
+    let stage = Stage::on(Arc::clone(truth.store()));
+    let store = FaultyStore::new(&truth, Arc::new(SlowCreates));
+    let node = stage.up_on(Arc::new(store), Stage::options("one")).await;
+    half_done(&stage, "dead").await;
+    let twins = (0..20).map(|nth| named(&nth.to_string(), json!({"steps": 100}))).collect();
+    let answers = node.desk.submit_all(&Domain::default(), twins).await;
+    let made = answers.iter().map(|answer| answer.as_ref().unwrap().job_id);
+    assert_eq!(
+        made.collect::<BTreeSet<_>>().len(),
+        1,
+        "one is made, and the others are told of it: {answers:?}"
+    );
+    node.stop().await;
+}
+
 /// Nothing can be deleted.
 #[derive(Default)]
 struct NoDeletes(AtomicBool);

@@ -1,9 +1,11 @@
 //! Numbers that nobody was given before: those of sequences, and the versions of documents.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use rota_store::StoreError;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::select::Sql;
 use crate::session::Session;
@@ -11,6 +13,8 @@ use crate::value::Param;
 
 /// Versions are reserved in blocks: a statement knows its version before it is sent.
 const BLOCK: u64 = 1_000_000;
+/// Everybody who writes waits for whoever asks for more.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Moves a sequence on; the first number is 1.
 pub(crate) async fn take(session: &Session, name: &str, n: u64) -> Result<Range<u64>, StoreError> {
@@ -40,8 +44,9 @@ impl Versions {
         let mut left = self.0.lock().await;
         if left.end - left.start < count {
             // What could not be had for certain is lost, and nothing else.
-            let taken = take(session, "versions", BLOCK).await;
-            *left = taken.map_err(|error| match error {
+            let taken = timeout(PATIENCE, take(session, "versions", BLOCK)).await;
+            let silent = |_| Err(StoreError::unavailable("take versions", "no answer came in time"));
+            *left = taken.unwrap_or_else(silent).map_err(|error| match error {
                 StoreError::Refused { .. } => error,
                 error => StoreError::unavailable("take versions", error),
             })?;

@@ -37,10 +37,11 @@ const SETTINGS: &str = "SELECT set_config('synchronous_commit', 'on', false) \
     SET client_min_messages = warning";
 /// How statements are to be planned, on engines that can be told. Everything that is asked for often is found by an index, document
 /// by document: a table that is not analysed yet, and seems small, is not read through for want of knowing better, for then that
-/// is done for ever after.
+/// is done for ever after. And that a statement is to end whose caller has left, where the server can notice.
 const PLANNING: &str = "SELECT set_config(wanted.name, wanted.value, false) FROM (VALUES ('jit', 'off'), \
-    ('random_page_cost', '1.1'), ('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off')) \
-    AS wanted (name, value) JOIN pg_settings AS known ON known.name = wanted.name";
+    ('random_page_cost', '1.1'), ('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), \
+    ('client_connection_check_interval', '1s')) AS wanted (name, value) JOIN pg_settings AS known ON known.name = wanted.name \
+    WHERE known.name <> 'client_connection_check_interval' OR version() LIKE '%linux%'";
 
 /// Where the database is.
 #[derive(Clone)]

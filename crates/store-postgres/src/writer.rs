@@ -203,6 +203,8 @@ impl Scribe {
 
     /// Who does not answer in time is left: nobody knows what became of it, and the next has another connection.
     async fn commit_in_time(&mut self, writes: &[Prepared]) -> Result<Vec<Written>, StoreError> {
+        // A new connection has limits of its own: it may have to try one address after the other.
+        self.session().await?;
         if let Ok(written) = timeout(self.patience, self.commit(writes)).await {
             return written;
         }

@@ -26,12 +26,14 @@ use crate::registry::Known;
 
 /// How often two submissions may come in each other's way before one of them is asked to come again.
 const TRIES: usize = 16;
-/// Who wrote its key more lately than this may be about to create its job, and is left alone for a while:
+/// How long to leave alone those who come in each other's way.
+const MOMENT: Duration = Duration::from_millis(5);
+/// Whoever's key is younger than this may be about to create its job, and is left alone for a while:
 const ABOUT_TO_CREATE: Duration = Duration::from_secs(1);
 /// so long,
 const LEAVE_ALONE: Duration = Duration::from_millis(50);
-/// and so often.
-const LEAVES: usize = 20;
+/// and so often. Who waits with many others goes by the age of the key before: one of them writes to it, and the rest wait on.
+const LEAVES: usize = 40;
 
 /// Whom a key belongs to.
 enum Held {
@@ -42,10 +44,29 @@ enum Held {
     /// To a job that is not there: it is still to be created, or was deleted. The key was written to, so that nobody
     /// clears it away meanwhile.
     ByNobody(Box<Versioned<UniqueKey>>),
-    /// To a job that was named and is probably about to be created: its submitter is to be left alone.
-    ByAnotherSoon,
+    /// To this job, which was named and is probably about to be created: its submitter is to be left alone.
+    Soon(JobId),
     /// Somebody wrote to it meanwhile: look again.
     Moving,
+}
+
+/// Whose job is waited for, and how often it was not there.
+#[derive(Default)]
+struct LeftAlone {
+    theirs: Option<JobId>,
+    times: usize,
+}
+
+impl LeftAlone {
+    fn once_more(&mut self, theirs: JobId) {
+        let before = if self.theirs == Some(theirs) { self.times } else { 0 };
+        (self.theirs, self.times) = (Some(theirs), before + 1);
+    }
+
+    /// Who is waited for no longer.
+    fn given_up(&self) -> Option<JobId> {
+        self.theirs.filter(|_| self.times >= LEAVES)
+    }
 }
 
 /// What became of the job that a key names.
@@ -85,13 +106,13 @@ impl JobDesk {
             return repeated(there, submission);
         }
         let under = |id, number| self.job(domain, submission.clone(), known, id, number);
-        let (mut gone, mut left_alone) = (0, 0);
-        for _ in 0..TRIES + LEAVES {
-            let patient = left_alone < LEAVES;
-            match persevere("take a unique key", |_| self.hold(domain, key, job_id, patient)).await? {
-                Held::Moving => {}
-                Held::ByAnotherSoon => {
-                    left_alone += 1;
+        let (mut gone, mut left_alone) = (0, LeftAlone::default());
+        for _ in 0..TRIES + 2 * LEAVES {
+            let given_up = left_alone.given_up();
+            match persevere("take a unique key", |_| self.hold(domain, key, job_id, given_up)).await? {
+                Held::Moving => sleep(MOMENT).await,
+                Held::Soon(theirs) => {
+                    left_alone.once_more(theirs);
                     sleep(LEAVE_ALONE).await;
                 }
                 Held::By(job) => return repeated(*job, submission),
@@ -183,7 +204,13 @@ impl JobDesk {
     }
 
     /// Looks whom a key belongs to, and takes it if it is free.
-    async fn hold(&self, domain: &Domain, key: &str, ours: JobId, patient: bool) -> Result<Held, StoreError> {
+    async fn hold(
+        &self,
+        domain: &Domain,
+        key: &str,
+        ours: JobId,
+        given_up: Option<JobId>,
+    ) -> Result<Held, StoreError> {
         let Some(found) = self.unique_keys.get(domain, key).await? else {
             let created = self.unique_keys.create(self.key_for(domain, key, ours)).await?;
             return Ok(if matches!(created, Created::New(_)) { Held::ByUs } else { Held::Moving });
@@ -192,8 +219,9 @@ impl JobDesk {
             if self.surroundings.has(Flaw::TakesKeyFromSlow) && found.document.job_id != ours {
                 return self.move_on(&found, ours).await;
             }
-            if patient && self.is_about_to_be(&found.document, ours) {
-                return Ok(Held::ByAnotherSoon);
+            let theirs = found.document.job_id;
+            if given_up != Some(theirs) && self.is_about_to_be(&found.document, ours) {
+                return Ok(Held::Soon(theirs));
             }
             return self.keep(found, ours).await;
         };

@@ -27,7 +27,7 @@ use rota_testkit::postgres::{Server, run_sql};
 use tokio::time::{Instant, sleep};
 
 use load::{Load, wait};
-use members::{CONDEMNED, LONGER_THAN_A_LEASE, Member, PATIENCE, join, until};
+use members::{CONDEMNED, Member, PATIENCE, join, until};
 
 async fn job(client: &Client, id: JobId) -> Job {
     client.job(&Domain::default(), id).await.unwrap()
@@ -131,7 +131,11 @@ async fn nothing_is_lost_or_doubled_while_nodes_and_store_come_and_go() {
     load.also_on(&four);
     until("three fifths of the load", || async { load.so_far() >= count * 3 / 5 }).await;
     two.rota.freeze();
-    sleep(LONGER_THAN_A_LEASE).await;
+    until("that others notice", || async {
+        let nodes = four.client.nodes().await.unwrap();
+        nodes.iter().any(|node| node.id == two.id && node.status == NodeStatus::Terminated)
+    })
+    .await;
     two.rota.wake();
     until("four fifths of the load", || async { load.so_far() >= count * 4 / 5 }).await;
     let drained = drain(&three, &four.client).await;

@@ -9,8 +9,6 @@ use rota_testkit::process::{Home, KEY, Rota};
 use tokio::time::{sleep, timeout};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
-/// A lease ends six seconds after the last beat that was acknowledged; others take over a second later.
-pub(crate) const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(9);
 /// What a node says that was taken for dead.
 pub(crate) const CONDEMNED: &str = "others took this node for dead";
 

@@ -9,8 +9,11 @@ use rota_testkit::relay::Relay;
 use tokio::time::{Instant, sleep};
 
 use crate::load::wait;
-use crate::members::{CONDEMNED, LONGER_THAN_A_LEASE, PATIENCE, join, until};
+use crate::members::{CONDEMNED, PATIENCE, join, until};
 use crate::{job, run_at, taken_over};
+
+/// A lease ends six seconds after the last beat that was acknowledged.
+const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(8);
 
 /// Its handlers finish while nobody hears of it: others take the jobs over, and what it says afterwards is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -49,10 +52,10 @@ async fn a_store_that_is_away_for_a_moment_stops_nothing() {
     let mut server = Server::start(true);
     let store = server.fresh();
     let one = join(&store, "one").await;
-    let ends_meanwhile = run_at(&one, "ends while the store is away", 1_000, 1).await;
+    let ends_meanwhile = run_at(&one, "ends while the store is away", 600, 1).await;
     let goes_on = run_at(&one, "runs on", 6_000, 1).await;
     server.stop();
-    sleep(Duration::from_millis(1_500)).await;
+    sleep(Duration::from_millis(500)).await;
     server.resume();
     for id in ends_meanwhile.into_iter().chain(goes_on) {
         let ended = one.client.wait_for_job(&Domain::default(), id, PATIENCE).await.unwrap();
