@@ -305,7 +305,7 @@ fn every_command_of_the_guide_to_clusters_works() {
     let owner = here("postgres://owner@db.example/rota", &server, &home);
     let looks = looks.replace('…', &run_sql(&owner, "SELECT max(id) FROM jobs"));
     let seen = run_statements(&owner, &looks).join("\n");
-    assert!(seen.contains("SUCCESSFUL|1") && seen.contains("\"jobName\""), "{seen}");
+    assert!(seen.contains("SUCCESSFUL|") && seen.contains("\"jobName\""), "{seen}");
 
     // Logins of their own, in a database whose tables somebody else makes.
     run_sql(&server.url(), "CREATE DATABASE granted");
