@@ -45,7 +45,11 @@ impl Versions {
         if left.end - left.start < count {
             // What could not be had for certain is lost, and nothing else.
             let taken = timeout(PATIENCE, take(session, "versions", BLOCK)).await;
-            let silent = |_| Err(StoreError::unavailable("take versions", "no answer came in time"));
+            let silent = |_| {
+                // What was asked may still be under way on it.
+                session.cut();
+                Err(StoreError::unavailable("take versions", "no answer came in time"))
+            };
             *left = taken.unwrap_or_else(silent).map_err(|error| match error {
                 StoreError::Refused { .. } => error,
                 error => StoreError::unavailable("take versions", error),
