@@ -9,7 +9,7 @@ use rota_store_postgres::PostgresStore;
 use rota_store_sqlite::SqliteStore;
 use rota_store_sqlite::durability::Durability;
 use rota_store_sqlite::holder::Holder;
-use rota_testkit::postgres::Server;
+use rota_testkit::postgres::{Server, URL, fresh_in};
 use tempfile::TempDir;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -59,8 +59,11 @@ impl Ground {
     }
 }
 
-/// The address of an empty place in the PostgreSQL of this process.
+/// The address of an empty place in the PostgreSQL of this process, or in the one that a person named.
 pub(crate) fn fresh() -> String {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(true)).fresh()
+    match std::env::var(URL) {
+        Ok(url) => fresh_in(&url),
+        Err(_) => SERVER.get_or_init(|| Server::start(true)).fresh(),
+    }
 }

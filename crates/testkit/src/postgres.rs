@@ -165,8 +165,8 @@ pub fn fresh() -> String {
     }
 }
 
-/// A schema of its own for a test.
-fn fresh_in(url: &str) -> String {
+/// A schema of its own in a server.
+pub fn fresh_in(url: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("test_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     run_sql(url, &format!("DROP SCHEMA IF EXISTS {name} CASCADE; CREATE SCHEMA {name}"));
