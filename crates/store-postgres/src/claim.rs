@@ -3,17 +3,20 @@
 //!
 //! ```text
 //!  q        the values of each query, in the order in which they are asked
-//!  picked   rows that match and nobody else has, at most as many as the claim may take
-//!  done     the same rows, changed
+//!  picked   rows that match and nobody else has, at most as many as the claim may take, each with its place
 //!  counted  the differences in the totals
 //! ```
+//!
+//! Then the same rows are changed, and returned with their places: whoever asked puts them in order.
+
+use std::collections::BTreeMap;
 
 use rota_store::collection::{Collection, Kind};
 use rota_store::query::{Filter, Query};
 use rota_store::seam::Claim;
 use serde_json::Value;
 
-use crate::deeds::{self, differences};
+use crate::deeds::{self, Twins, differences};
 use crate::names::{column, counted, document, is_shown, key_columns, table, words_column};
 use crate::prepared::{Deed, changed_words, words_of_change};
 use crate::row::{Cell, cells_of};
@@ -147,7 +150,7 @@ impl Asked {
 }
 
 /// The statement that claims at most so many for these queries. Its answer has the columns of
-/// [`crate::names::document`].
+/// [`crate::names::document`], and the place of each.
 pub(crate) fn statement(claim: &Claim, alike: &Alike<'_>, most: usize, version: i64) -> Option<Sql> {
     let first = *alike.queries.first()?;
     let collection = first.collection;
@@ -156,37 +159,40 @@ pub(crate) fn statement(claim: &Claim, alike: &Alike<'_>, most: usize, version: 
     let limit = asked.column(Param::Ints(limits), "bigint[]");
     let Asked { mut sql, columns, condition } = asked;
     let (names, arrays): (Vec<String>, Vec<String>) = columns.into_iter().unzip();
+    // A value, and not a literal: a statement for each number would be prepared and planned anew all the time.
+    let most = sql.value(Param::Int(i64::try_from(most).unwrap_or(i64::MAX)));
     let keys = key_columns(collection);
     let of = |row: &str| keys.iter().map(|name| format!("{row}.{name}")).collect::<Vec<_>>().join(", ");
     let kinds: Vec<String> = counted(collection).into_iter().map(column).collect();
-    let was: String = kinds.iter().map(|name| format!(", r.{name}")).collect();
+    let kinds_of = |row: &str| kinds.iter().map(|name| format!(", {row}.{name}")).collect::<String>();
     let rows = table(collection);
     let order = order_by(first, "r");
-    let set = set(claim, collection, &mut sql, version);
     let same = keys.iter().map(|name| format!("r.{name} = picked.{name}")).collect::<Vec<_>>().join(" AND ");
     let (names, arrays) = (names.join(", "), arrays.join(", "));
-    let (picked, returned) = (of("p"), document(collection, "r"));
-    let kind = |row: &str| {
-        let values: Vec<String> = kinds.iter().map(|name| format!("{row}.{name}")).collect();
-        format!("ARRAY[{}]::text[]", values.join(", "))
-    };
     sql.text = format!(
-        "WITH picked AS MATERIALIZED (SELECT {picked}{} , row_number() OVER () AS place FROM unnest({arrays}) AS q ({names}) \
-         CROSS JOIN LATERAL (SELECT {}{was} FROM {rows} AS r WHERE {condition} ORDER BY {order} LIMIT {limit} \
-         FOR UPDATE SKIP LOCKED) AS p LIMIT {most}), \
-         done AS (UPDATE {rows} AS r SET {set} FROM picked WHERE {same} RETURNING {returned}, {} AS was, {} AS is_now, \
-         picked.place)",
-        kinds.iter().map(|name| format!(", p.{name}")).collect::<String>(),
+        "WITH picked AS MATERIALIZED (SELECT {}{}, row_number() OVER () AS place FROM unnest({arrays}) AS q ({names}) \
+         CROSS JOIN LATERAL (SELECT {}{} FROM {rows} AS r WHERE {condition} ORDER BY {order} LIMIT {limit} \
+         FOR UPDATE SKIP LOCKED) AS p LIMIT {most}::bigint)",
+        of("p"),
+        kinds_of("p"),
         of("r"),
-        kind("picked"),
-        kind("r"),
+        kinds_of("r"),
     );
-    if !collection.counted.is_empty() {
-        let each = "SELECT is_now AS key, 1 AS d FROM done UNION ALL SELECT was AS key, -1 AS d FROM done";
-        sql.push(&format!(", counted AS ({})", differences(collection, each)));
+    let set = set(claim, collection, &mut sql, version);
+    if !kinds.is_empty() {
+        let by = kinds.join(", ");
+        let now: Vec<&str> =
+            kinds.iter().map(|name| set.get(name).map_or(name.as_str(), String::as_str)).collect();
+        let counted = differences(collection, "picked", &by, &[(&now.join(", "), ""), (&by, "-")]);
+        sql.push(&format!(", counted AS ({counted})"));
     }
     wording(claim, collection, &mut sql);
-    sql.push(" SELECT * FROM done ORDER BY place");
+    let set: Vec<String> = set.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    sql.push(&format!(
+        " UPDATE {rows} AS r SET {} FROM picked WHERE {same} RETURNING {}, picked.place",
+        set.join(", "),
+        document(collection, "r")
+    ));
     Some(sql)
 }
 
@@ -205,31 +211,35 @@ fn wording(claim: &Claim, collection: &'static Collection, sql: &mut Sql) {
     });
     let given = given.collect::<String>();
     sql.push(&format!(
-        ", n AS (SELECT done.id{given} FROM done){}",
-        deeds::wording(collection, Deed::Change(mask))
+        ", done AS (SELECT picked.id FROM picked), n AS (SELECT done.id{given} FROM done){}",
+        deeds::registering(collection, Deed::Change(mask), Twins::Expected)
     ));
 }
 
-/// What becomes of each row.
-fn set(claim: &Claim, collection: &'static Collection, sql: &mut Sql, version: i64) -> String {
-    let mut set = vec![format!("version = {}::bigint", sql.value(Param::Int(version)))];
+/// What becomes of each row: the columns, and the value of each.
+fn set(
+    claim: &Claim,
+    collection: &'static Collection,
+    sql: &mut Sql,
+    version: i64,
+) -> BTreeMap<String, String> {
+    let version = format!("{}::bigint", sql.value(Param::Int(version)));
+    let mut set = BTreeMap::from([("version".to_owned(), version)]);
     for (nth, cell) in cells_of(collection, &claim.fields()) {
         let Some(field) = collection.fields.get(nth) else { continue };
         let value = match cell {
             Cell::Null => "NULL".to_owned(),
-            Cell::Text(text) => sql.value(Param::Text(text)),
+            Cell::Text(text) => format!("{}::text", sql.value(Param::Text(text))),
             Cell::Int(int) => format!("{}::bigint", sql.value(Param::Int(int))),
             Cell::Json(json) => format!("{}::jsonb", sql.value(Param::Json(Some(json)))),
         };
-        set.push(format!("{} = {value}", column(field.path)));
+        set.insert(column(field.path), value);
     }
     if let Some(path) = claim.add_one {
         let name = column(path);
         // The last number stays what it is.
-        set.push(format!(
-            "{name} = coalesce(r.{name} + CASE WHEN r.{name} = {} THEN 0 ELSE 1 END, 1)",
-            i64::MAX
-        ));
+        let value = format!("coalesce(r.{name} + CASE WHEN r.{name} = {} THEN 0 ELSE 1 END, 1)", i64::MAX);
+        set.insert(name, value);
     }
-    set.join(", ")
+    set
 }

@@ -1,20 +1,22 @@
 //! The statement for writes of one kind: all of them at once, over arrays, with what they change of the totals and of the
-//! words. It answers with the keys of those that were applied.
+//! register. It answers with the keys of those that were applied.
 //!
 //! ```text
-//!  n        what is to be written
-//!  done     the rows that were: those whose version was the one expected, with what they counted as before
-//!  counted  the differences in the totals
-//!  worded   the words, where they stand apart
+//!  n           what is to be written
+//!  done        the rows that were: those whose version was the one expected, with what they counted as before
+//!  counted     the differences in the totals
+//!  registered  what they are listed and searched by, where that stands apart
 //! ```
 //!
-//! A row is joined with itself to learn what it counted as before: both must have the version that was expected, so both
-//! are the same writing of it.
+//! What a row counted as before is written down in it by the statement that changes it, since an update answers with what is there
+//! afterwards. Where whatever it counts by may change, it is joined with itself instead: both must have the version that was
+//! expected, so both are the same writing of it.
 
 use rota_store::collection::{Collection, Field, Kind, Reach};
 
 use crate::names::{
-    column, counted, is_shown_by_key, key_columns, table, words_apart, words_column, words_table,
+    column, counted, counted_changing, has_register, is_shown_by_key, key_columns, register_table,
+    registered, table, was_column, words_column,
 };
 use crate::prepared::{Deed, Gathered, Prepared, changed_words};
 use crate::row::Cell;
@@ -122,8 +124,18 @@ fn word_paths(collection: &'static Collection, deed: Deed) -> Vec<&'static str> 
     }
 }
 
+/// Whether a document that is to be made may be there by the time it is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Twins {
+    /// It is looked for before: should somebody else make it at the same moment, the statement fails. It is the cheaper way by far,
+    /// where that is rare.
+    Rare,
+    /// What is there by then is left alone.
+    Expected,
+}
+
 /// The statement, whose documents all have this version then.
-pub(crate) fn statement(of: &Gathered<'_>, version: i64) -> Sql {
+pub(crate) fn statement(of: &Gathered<'_>, version: i64, twins: Twins) -> Sql {
     let Gathered { collection, deed, writes, .. } = of;
     let mut sql = Sql::new("WITH n AS (SELECT * FROM unnest(");
     // What goes has no version any more.
@@ -134,12 +146,12 @@ pub(crate) fn statement(of: &Gathered<'_>, version: i64) -> Sql {
         given.iter().map(|given| format!("{}::{}", sql.value(given.array(writes)), given.name().1)).collect();
     let names: Vec<String> = given.iter().map(|given| given.name().0).collect();
     sql.push(&format!("{}) AS n ({}))", arrays.join(", "), names.join(", ")));
-    sql.push(&format!(", done AS ({})", done(collection, *deed, &version)));
+    sql.push(&format!(", done AS ({})", done(collection, *deed, &version, twins)));
     if let Some(counting) = counting(collection, *deed) {
         sql.push(&format!(", counted AS ({counting})"));
     }
-    if words_apart(collection) {
-        sql.push(&wording(collection, *deed));
+    if has_register(collection) {
+        sql.push(&registering(collection, *deed, twins));
     }
     sql.push(&format!(" SELECT {} FROM done", done_key(collection)));
     sql
@@ -177,45 +189,35 @@ fn same_key(collection: &Collection, a: &str, b: &str) -> String {
     same.collect::<Vec<_>>().join(" AND ")
 }
 
-/// What is written to the rows. It gives the key and, where totals change by it, what each counted as before (`was`) and
-/// counts as now (`is`).
-fn done(collection: &'static Collection, deed: Deed, version: &str) -> String {
+/// What is written to the rows. It gives the key and, where totals change by it, what each counts as now (`k0`, `k1`, …) and counted
+/// as before (`b0`, `b1`, …).
+fn done(collection: &'static Collection, deed: Deed, version: &str, twins: Twins) -> String {
     let rows = table(collection);
     let keys = key_columns(collection);
     let answered = |row: &str| keys.iter().map(|name| format!("{row}.{name}")).collect::<Vec<_>>().join(", ");
-    let kind = |row: &str| {
-        let values = counted(collection).into_iter().map(|path| format!("{row}.{}", column(path)));
-        format!("ARRAY[{}]::text[]", values.collect::<Vec<_>>().join(", "))
-    };
-    let words: Vec<&str> = if words_apart(collection) { Vec::new() } else { word_paths(collection, deed) };
+    let now = || counted_as('k', counted(collection).into_iter().map(|path| format!("r.{}", column(path))));
+    let words: Vec<&str> = if has_register(collection) { Vec::new() } else { word_paths(collection, deed) };
     let change = Totals::of(collection, deed);
     if deed == Deed::Create {
-        let fields = fields(collection, deed);
-        let into = fields.iter().map(|field| format!(", {}", column(field.path)));
-        let into: String = into.chain(words.iter().map(|path| format!(", {}", words_column(path)))).collect();
-        let from = fields.iter().map(|field| format!(", {}", taken(field)));
-        let from: String = from
-            .chain(words.iter().map(|path| format!(", {}", vector(&format!("n.{}", words_column(path))))))
-            .collect();
-        let (keys_of, keys) = (answered("n"), keys.join(", "));
-        let is = if change == Totals::Come { format!(", {} AS is_now", kind("r")) } else { String::new() };
-        return format!(
-            "INSERT INTO {rows} AS r ({keys}, version, body{into}) SELECT {keys_of}, {version}, n.body{from} FROM n \
-             ON CONFLICT DO NOTHING RETURNING {}{is}",
-            answered("r")
-        );
+        let is = if change == Totals::Come { now() } else { String::new() };
+        return format!("{} RETURNING {}{is}", created(collection, version, twins, &words), answered("r"));
     }
     let mut told = answered("r");
     let (mut before, mut same) = (String::new(), String::new());
-    match change {
-        Totals::Move => {
-            // Before and after in one answer.
+    match (change, deed) {
+        (Totals::Move, Deed::Change(_)) => {
+            let was =
+                counted(collection).into_iter().map(|path| format!("r.{}", was_column(collection, path)));
+            told.push_str(&format!("{}{}", now(), counted_as('b', was)));
+        }
+        (Totals::Move, _) => {
             before =
                 format!(" JOIN {rows} AS o ON {} AND o.version = n.expected", same_key(collection, "o", "n"));
-            told.push_str(&format!(", {} AS was, {} AS is_now", kind("o"), kind("r")));
+            let was = counted(collection).into_iter().map(|path| format!("o.{}", column(path)));
+            told.push_str(&format!("{}{}", now(), counted_as('b', was)));
         }
-        Totals::Go => told.push_str(&format!(", {} AS was", kind("r"))),
-        Totals::Come | Totals::Stay => {}
+        (Totals::Go, _) => told.push_str(&now()),
+        (Totals::Come | Totals::Stay, _) => {}
     }
     let shown = match deed {
         Deed::Purge if collection.hides() => "(r.hidden_at IS NOT NULL) IS TRUE".to_owned(),
@@ -230,6 +232,10 @@ fn done(collection: &'static Collection, deed: Deed, version: &str) -> String {
     let mut set = vec![format!("version = {version}")];
     set.extend((deed == Deed::Replace).then(|| "body = n.body".to_owned()));
     set.extend((deed == Deed::Delete).then(|| "hidden_at = n.at".to_owned()));
+    if matches!(deed, Deed::Change(_)) && change == Totals::Move {
+        let counts = counted_changing(collection).map(|field| field.path);
+        set.extend(counts.map(|path| format!("{} = r.{}", was_column(collection, path), column(path))));
+    }
     set.extend(
         fields(collection, deed).iter().map(|field| format!("{} = {}", column(field.path), taken(field))),
     );
@@ -239,6 +245,31 @@ fn done(collection: &'static Collection, deed: Deed, version: &str) -> String {
         }),
     );
     format!("UPDATE {rows} AS r SET {} FROM n{before} WHERE {same} RETURNING {told}", set.join(", "))
+}
+
+/// How rows come about that are not there yet.
+fn created(collection: &'static Collection, version: &str, twins: Twins, words: &[&str]) -> String {
+    let (rows, keys) = (table(collection), key_columns(collection));
+    let mut into: Vec<String> = keys.iter().map(|&name| name.to_owned()).collect();
+    let mut from: Vec<String> = keys.iter().map(|name| format!("n.{name}")).collect();
+    into.extend(["version".to_owned(), "body".to_owned()]);
+    from.extend([version.to_owned(), "n.body".to_owned()]);
+    into.extend(collection.fields.iter().map(|field| column(field.path)));
+    from.extend(collection.fields.iter().map(taken));
+    into.extend(words.iter().map(|path| words_column(path)));
+    from.extend(words.iter().map(|path| vector(&format!("n.{}", words_column(path)))));
+    if has_register(collection) {
+        into.push("listed".to_owned());
+        from.push("true".to_owned());
+    }
+    let (into, from) = (into.join(", "), from.join(", "));
+    let unless_there = match twins {
+        Twins::Expected => "ON CONFLICT DO NOTHING".to_owned(),
+        Twins::Rare => {
+            format!("WHERE NOT EXISTS (SELECT FROM {rows} AS o WHERE {})", same_key(collection, "o", "n"))
+        }
+    };
+    format!("INSERT INTO {rows} AS r ({into}) SELECT {from} FROM n {unless_there}")
 }
 
 /// How a deed changes the totals.
@@ -268,24 +299,38 @@ impl Totals {
     }
 }
 
-fn counting(collection: &'static Collection, deed: Deed) -> Option<String> {
-    let each = match Totals::of(collection, deed) {
-        Totals::Stay => return None,
-        Totals::Come => "SELECT is_now AS key, 1 AS d FROM done",
-        Totals::Go => "SELECT was AS key, -1 AS d FROM done",
-        Totals::Move => {
-            "SELECT is_now AS key, 1 AS d FROM done UNION ALL SELECT was AS key, -1 AS d FROM done"
-        }
-    };
-    Some(differences(collection, each))
+/// Columns with what something counts as.
+fn counted_as(letter: char, columns: impl Iterator<Item = String>) -> String {
+    columns.enumerate().map(|(nth, name)| format!(", {name} AS {letter}{nth}")).collect()
 }
 
-/// Writes the sum of what each key changes by.
-pub(crate) fn differences(collection: &Collection, each: &str) -> String {
+fn counting(collection: &'static Collection, deed: Deed) -> Option<String> {
+    let kind = |letter: char| {
+        let columns = (0..counted(collection).len()).map(|nth| format!("{letter}{nth}"));
+        columns.collect::<Vec<_>>().join(", ")
+    };
+    let (now, before) = (kind('k'), kind('b'));
+    Some(match Totals::of(collection, deed) {
+        Totals::Stay => return None,
+        Totals::Come => differences(collection, "done", &now, &[(&now, "")]),
+        Totals::Go => differences(collection, "done", &now, &[(&now, "-")]),
+        Totals::Move => {
+            differences(collection, "done", &format!("{now}, {before}"), &[(&now, ""), (&before, "-")])
+        }
+    })
+}
+
+/// Writes by how much there are more or fewer of each kind: `from` is divided by what `by` says, and each part counts for these
+/// kinds.
+pub(crate) fn differences(collection: &Collection, from: &str, by: &str, kinds: &[(&str, &str)]) -> String {
+    let each = kinds
+        .iter()
+        .map(|(kind, sign)| format!("SELECT ARRAY[{kind}]::text[] AS key, {sign}m.n AS n FROM m"));
     format!(
-        "INSERT INTO counts (collection, key, n) SELECT '{}', key, sum(d) FROM ({each}) AS each \
-         GROUP BY key HAVING sum(d) <> 0",
-        collection.name
+        "INSERT INTO counts (collection, key, n) WITH m AS (SELECT {by}, count(*) AS n FROM {from} GROUP BY {by}) \
+         SELECT '{}', key, sum(n) FROM ({}) AS each GROUP BY key HAVING sum(n) <> 0",
+        collection.name,
+        each.collect::<Vec<_>>().join(" UNION ALL ")
     )
 }
 
@@ -293,41 +338,54 @@ pub(crate) fn differences(collection: &Collection, each: &str) -> String {
 /// server takes for best, and it does not know how many there are.
 const WRITTEN: &str = "(n.id IN (SELECT done.id FROM done)) IS TRUE";
 
-/// The words that stand apart: those that are new or other, and those that are no more.
-pub(crate) fn wording(collection: &'static Collection, deed: Deed) -> String {
-    let table = words_table(collection);
-    if goes(collection, deed) {
-        return format!(", unworded AS (DELETE FROM {table} AS w USING done WHERE w.id = done.id)");
-    }
-    let paths = word_paths(collection, deed);
-    if paths.is_empty() {
-        return String::new();
-    }
-    let columns: Vec<String> = paths.iter().map(|path| words_column(path)).collect();
-    let given: Vec<String> = columns.iter().map(|name| vector(&format!("n.{name}"))).collect();
-    let some: Vec<String> = columns.iter().map(|name| format!("n.{name}")).collect();
-    let set: Vec<String> = columns.iter().map(|name| format!("{name} = excluded.{name}")).collect();
-    let into = columns.join(", ");
-    let worded = format!(
-        ", worded AS (INSERT INTO {table} AS w (id, {into}) SELECT n.id, {} FROM n WHERE {WRITTEN} \
-         AND num_nonnulls({}) > 0 ON CONFLICT (id) DO UPDATE SET {} WHERE (w.{}) IS DISTINCT FROM (excluded.{}))",
-        given.join(", "),
-        some.join(", "),
-        set.join(", "),
-        columns.join(", w."),
-        columns.join(", excluded.")
-    );
-    if deed == Deed::Create {
-        return worded;
-    }
-    let none: Vec<String> = columns.iter().map(|name| format!("{name} = NULL")).collect();
-    format!(
-        "{worded}, unworded AS (UPDATE {table} AS w SET {} FROM n WHERE {WRITTEN} AND w.id = n.id \
-         AND num_nonnulls({}) = 0 AND num_nonnulls(w.{}) > 0)",
-        none.join(", "),
-        some.join(", "),
-        columns.join(", w.")
-    )
+/// What becomes of the register: who is new is entered, who is hidden stands in no list any more, words that are
+/// other are written.
+pub(crate) fn registering(collection: &'static Collection, deed: Deed, twins: Twins) -> String {
+    let register = register_table(collection);
+    let words = word_paths(collection, deed);
+    let names: Vec<String> = words.iter().map(|path| words_column(path)).collect();
+    let given: Vec<String> = names.iter().map(|name| vector(&format!("n.{name}"))).collect();
+    let entered = match deed {
+        _ if goes(collection, deed) => format!("DELETE FROM {register} AS w USING done WHERE w.id = done.id"),
+        Deed::Delete | Deed::Purge => {
+            // It keeps its words, and stands in no list any more.
+            let set: Vec<String> =
+                registered(collection).map(|field| format!("{} = NULL", column(field.path))).collect();
+            format!("UPDATE {register} AS w SET {} FROM done WHERE w.id = done.id", set.join(", "))
+        }
+        Deed::Change(_) if words.is_empty() => return String::new(),
+        Deed::Change(_) => {
+            let set: Vec<String> =
+                names.iter().zip(&given).map(|(name, given)| format!("{name} = {given}")).collect();
+            let (is, becomes) = (format!("w.{}", names.join(", w.")), given.join(", "));
+            format!(
+                "UPDATE {register} AS w SET {} FROM n WHERE {WRITTEN} AND w.id = n.id AND \
+                 ({is}) IS DISTINCT FROM ({becomes})",
+                set.join(", ")
+            )
+        }
+        Deed::Create | Deed::Replace => {
+            let fields = registered(collection).map(|field| (column(field.path), taken(field)));
+            let (names, given): (Vec<String>, Vec<String>) =
+                names.into_iter().zip(given).chain(fields).unzip();
+            let (into, from) = (names.join(", "), given.join(", "));
+            let entered = format!(
+                "INSERT INTO {register} AS w (id, {into}) SELECT n.id, {from} FROM n WHERE {WRITTEN}"
+            );
+            if (deed, twins) == (Deed::Create, Twins::Rare) {
+                entered
+            } else {
+                let set: Vec<String> = names.iter().map(|name| format!("{name} = excluded.{name}")).collect();
+                format!(
+                    "{entered} ON CONFLICT (id) DO UPDATE SET {} WHERE (w.{}) IS DISTINCT FROM (excluded.{})",
+                    set.join(", "),
+                    names.join(", w."),
+                    names.join(", excluded.")
+                )
+            }
+        }
+    };
+    format!(", registered AS ({entered})")
 }
 
 /// Which of these are there: shown, or at all.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use rota_store::collection::{ALL, Collection, USERS};
 use rota_store::rights::{Right, Role};
 
-use crate::names::{quoted, table, words_apart, words_table};
+use crate::names::{has_register, quoted, register_table, table};
 
 /// Of nobody's documents: numbers, totals, and what is known of the database itself. Whoever opens the store needs them.
 const OWN: [(&str, &str); 3] =
@@ -61,8 +61,8 @@ fn creation(role: &str) -> String {
 fn relations() -> Vec<String> {
     let own = OWN.into_iter().map(|(own, _)| own.to_owned());
     let of_collection = |collection: &'static Collection| {
-        let words = words_apart(collection).then(|| words_table(collection));
-        [table(collection), quoted(collection.name)].into_iter().chain(words)
+        let register = has_register(collection).then(|| register_table(collection));
+        [table(collection), quoted(collection.name)].into_iter().chain(register)
     };
     own.chain(ALL.into_iter().flat_map(of_collection)).collect()
 }
@@ -77,8 +77,8 @@ fn of_collection(prefix: &str, collection: &Collection) -> String {
             Right::Writes => "SELECT, INSERT, UPDATE, DELETE",
         };
         let _ = writeln!(sql, "GRANT {granted} ON {} TO {role};", table(collection));
-        if words_apart(collection) {
-            let _ = writeln!(sql, "GRANT {granted} ON {} TO {role};", words_table(collection));
+        if has_register(collection) {
+            let _ = writeln!(sql, "GRANT {granted} ON {} TO {role};", register_table(collection));
         }
     }
     let shown = Role::ALL.into_iter().filter(|role| role.right(collection) >= Right::Reads);

@@ -104,15 +104,23 @@ impl PostgresStore {
         claim: &Claim,
         alike: &claim::Alike<'_>,
         most: usize,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<Document>, StoreError> {
         let lent = self.pool.lend().await?;
         let claimed = async {
             let version = self.versions.take(&lent, 1).await?;
             let Some(sql) = claim::statement(claim, alike, most, version) else { return Ok(Vec::new()) };
-            lent.write("claim", &sql).await
+            lent.write("claim", &sql, |row| in_place(claim.collection, &row)).await
         };
-        lent.wholly(claimed).await
+        let mut claimed = lent.wholly(claimed).await?;
+        claimed.sort_by_key(|(place, _)| *place);
+        claimed.into_iter().map(|(_, document)| document).collect()
     }
+}
+
+/// A document that was claimed, and where it stands among those that were.
+fn in_place(collection: &'static Collection, row: &Row) -> (i64, Result<Document, StoreError>) {
+    let place = row.try_get(row.len().saturating_sub(1)).unwrap_or(i64::MAX);
+    (place, document_in(collection, row, 0).map(|(document, _)| document))
 }
 
 /// The channel of all who use the store in this schema. Names are at most 63 bytes long.
@@ -160,9 +168,8 @@ impl Store for PostgresStore {
             if most == 0 {
                 break;
             }
-            for row in self.claim_alike(&claim, &alike, most).await.map_err(in_part)? {
-                claimed.push(document_in(claim.collection, &row, 0)?.0);
-            }
+            let some = self.claim_alike(&claim, &alike, most).await.map_err(in_part)?;
+            claimed.extend(some);
         }
         self.notices.tell(
             claimed.iter().map(|found: &Document| Hint { key: found.key.clone(), is_new: false }).collect(),

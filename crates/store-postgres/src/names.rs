@@ -1,6 +1,6 @@
 //! How collections and fields are called in the database.
 
-use rota_store::collection::{Collection, DOMAIN, Kind, Reach};
+use rota_store::collection::{Collection, DOMAIN, Field, Index, Kind, Reach};
 
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -16,20 +16,35 @@ pub(crate) fn table(collection: &Collection) -> String {
     quoted(&format!("{}.rows", collection.name))
 }
 
-/// The table of its words, where they stand apart.
-pub(crate) fn words_table(collection: &Collection) -> String {
+/// The register of a collection whose documents change: what they are listed and searched by, which does not change with them. A row
+/// that changes is written to every index of its table again, and so these indexes are in a table of their own. It is named
+/// after the words, which were all that it held at first.
+pub(crate) fn register_table(collection: &Collection) -> String {
     quoted(&format!("{}.words", collection.name))
+}
+
+pub(crate) fn has_register(collection: &Collection) -> bool {
+    let listed = || collection.indexes.iter().any(|index| is_of_register(collection, index));
+    collection.changing().next().is_some() && (!collection.text.is_empty() || listed())
+}
+
+/// Whether an index is one of the register: of documents in every state, by what does not change.
+pub(crate) fn is_of_register(collection: &Collection, index: &Index) -> bool {
+    let is_fixed = |path: &&str| collection.field(path).is_some_and(|field| !field.changes);
+    let changes = collection.changing().next().is_some();
+    changes && index.only.is_none() && !index.sparse && index.fields.iter().all(is_fixed)
+}
+
+/// The fields that stand in the register beside the words, and in the rows as well.
+pub(crate) fn registered(collection: &Collection) -> impl Iterator<Item = &'static Field> {
+    let indexes = collection.indexes.iter().filter(|index| is_of_register(collection, index));
+    let paths: Vec<&str> = indexes.flat_map(|index| index.fields.iter().copied()).collect();
+    collection.fields.iter().filter(move |field| paths.contains(&field.path))
 }
 
 /// The column of the words at a path.
 pub(crate) fn words_column(path: &str) -> String {
     quoted(&format!("words.{}", path.replace('.', "_")))
-}
-
-/// Whether words stand in a table of their own: a row that changes is written to every index of its table again, and an
-/// index of words is the dearest of them.
-pub(crate) fn words_apart(collection: &Collection) -> bool {
-    !collection.text.is_empty() && collection.changing().next().is_some()
 }
 
 pub(crate) fn sql_type(kind: Kind) -> &'static str {
@@ -81,4 +96,16 @@ pub(crate) fn counted(collection: &Collection) -> Vec<&'static str> {
     }
     let domain = (collection.reach == Reach::Domain).then_some(DOMAIN);
     domain.into_iter().chain(collection.counted.iter().copied()).collect()
+}
+
+/// What a document counts by and may change without the rest of it.
+pub(crate) fn counted_changing(collection: &Collection) -> impl Iterator<Item = &'static Field> {
+    let changing = collection.changing();
+    changing.filter(|field| collection.counted.contains(&field.path))
+}
+
+/// The column that says what a document counted as before the change that it stands at; what does not change says so itself.
+pub(crate) fn was_column(collection: &Collection, path: &str) -> String {
+    let changes = collection.field(path).is_some_and(|field| field.changes);
+    if changes { quoted(&format!("was.{}", path.replace('.', "_"))) } else { column(path) }
 }

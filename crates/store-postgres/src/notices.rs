@@ -23,6 +23,8 @@ use crate::value::Param;
 const MOST_BYTES: usize = 7_900;
 /// Between two messages: what happens meanwhile goes into the next.
 const REST: Duration = Duration::from_millis(5);
+/// The same where there is too much to name: everybody looks at everything then, and a message costs the server a commit.
+const LONG_REST: Duration = Duration::from_millis(20);
 /// How many commits may wait to be told of.
 const BACKLOG: usize = 1_024;
 /// How long to leave a server alone that cannot be reached, or does not know how to tell: at first,
@@ -81,35 +83,38 @@ pub(crate) async fn start(
 async fn tell(pool: Arc<Pool>, channel: String, us: String, mut told: mpsc::Receiver<Arc<[Hint]>>) {
     let mut waiting = Vec::new();
     while told.recv_many(&mut waiting, BACKLOG).await > 0 {
-        for message in messages(&us, waiting.drain(..).flat_map(|hints| hints.to_vec())) {
-            let mut sql = Sql::default();
-            let (channel, message) =
-                (sql.value(Param::Text(channel.clone())), sql.value(Param::Text(message)));
-            sql.text = format!("SELECT pg_notify({channel}, {message})");
-            if let Err(error) = pool.read("tell others of changes", &sql).await {
-                tracing::debug!(%error, "others were not told of changes");
-            }
+        let named = naming(&us, waiting.drain(..).flat_map(|hints| hints.to_vec()));
+        let rest = if named.is_some() { REST } else { LONG_REST };
+        let message = named.unwrap_or_else(|| in_short(&us));
+        let mut sql = Sql::default();
+        let (channel, message) = (sql.value(Param::Text(channel.clone())), sql.value(Param::Text(message)));
+        sql.text = format!("SELECT pg_notify({channel}, {message})");
+        if let Err(error) = pool.read("tell others of changes", &sql).await {
+            tracing::debug!(%error, "others were not told of changes");
         }
-        sleep(REST).await;
+        sleep(rest).await;
     }
 }
 
-/// As few messages as hold them; if that would be many, one that says that something happened.
-fn messages(us: &str, hints: impl Iterator<Item = Hint>) -> Vec<String> {
-    let text = |of: &[Value]| json!({"from": us, "of": of}).to_string();
-    let (mut of, mut bytes) = (Vec::new(), 0);
+/// That something happened.
+fn in_short(us: &str) -> String {
+    json!({"from": us, "lost": true}).to_string()
+}
+
+/// A message that names what happened, unless that is too much for one.
+fn naming(us: &str, hints: impl Iterator<Item = Hint>) -> Option<String> {
+    let envelope = 64;
+    let (mut of, mut bytes) = (Vec::new(), envelope);
     for hint in hints {
         let Hint { key: Key { collection, domain, id }, is_new } = hint;
         let one = json!([collection.name, domain.map(|domain| domain.to_string()), id, is_new]);
         bytes += one.to_string().len() + 1;
+        if bytes > MOST_BYTES {
+            return None;
+        }
         of.push(one);
     }
-    let envelope = 64;
-    if bytes + envelope <= MOST_BYTES {
-        vec![text(&of)]
-    } else {
-        vec![json!({"from": us, "lost": true}).to_string()]
-    }
+    Some(json!({"from": us, "of": of}).to_string())
 }
 
 /// A connection that hears what others tell.
@@ -179,17 +184,19 @@ mod tests {
             Hint { key: Key::new(&JOBS, "a \"b\""), is_new: true },
             Hint { key: Key::in_domain(&TIMERS, &here, "t"), is_new: false },
         ];
-        let told = messages("us", hints.clone().into_iter());
-        assert_eq!(told.len(), 1);
-        assert_eq!(understood(&told[0], "them"), Some(hints));
-        assert_eq!(understood(&told[0], "us"), Some(Vec::new()));
+        let told = naming("us", hints.clone().into_iter()).unwrap();
+        assert_eq!(understood(&told, "them"), Some(hints));
+        assert_eq!(understood(&told, "us"), Some(Vec::new()));
     }
 
     #[test]
-    fn too_much_is_told_in_short() {
-        let many = (0..500).map(|nth| Hint { key: Key::new(&JOBS, format!("{nth:032}")), is_new: true });
-        let told = messages("us", many);
-        assert!(told.iter().all(|message| message.len() <= MOST_BYTES));
-        assert_eq!(understood(&told[0], "them"), None);
+    fn what_is_told_fits_into_a_message() {
+        let many = |count: usize| {
+            (0..count).map(|nth| Hint { key: Key::new(&JOBS, format!("{nth:032}")), is_new: true })
+        };
+        let most = (1..500).rev().find_map(|count| naming("us", many(count))).unwrap();
+        assert!(most.len() <= MOST_BYTES && most.len() > MOST_BYTES * 9 / 10, "{}", most.len());
+        assert_eq!(naming("us", many(500)), None);
+        assert_eq!(understood(&in_short("us"), "them"), None);
     }
 }

@@ -24,8 +24,8 @@ pub(crate) async fn take(session: &Session, name: &str, n: u64) -> Result<Range<
         "INSERT INTO sequences AS s (name, next) VALUES ({name}, 1 + {n_value}::bigint) \
          ON CONFLICT (name) DO UPDATE SET next = s.next + {n_value}::bigint RETURNING next"
     );
-    let rows = session.write("take numbers", &sql).await?;
-    let next: Option<i64> = rows.first().and_then(|row| row.try_get(0).ok());
+    let rows = session.write("take numbers", &sql, |row| row.try_get(0).ok()).await?;
+    let next: Option<i64> = rows.into_iter().next().flatten();
     let end =
         next.ok_or_else(|| StoreError::unavailable("take numbers", "no number was given"))?.unsigned_abs();
     Ok(end - n..end)

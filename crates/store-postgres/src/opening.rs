@@ -5,7 +5,7 @@ use rota_store::StoreError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use crate::schema::{FACTS, READER, READS, VERSION, additions, statements};
+use crate::schema::{FACTS, READER, READER_OF_UPGRADED, READS, VERSION, additions, statements};
 use crate::session::{self, Session, said};
 use crate::strangers;
 
@@ -14,12 +14,12 @@ const TRIES: usize = 5;
 
 /// Everything there is to make, as a person would run it in an empty place.
 pub fn schema() -> String {
-    wholly(&script(std::iter::once(FACTS.to_owned()).chain(statements())))
+    wholly(&script(std::iter::once(FACTS.to_owned()).chain(statements()), READER))
 }
 
 /// What brings an older version up to date, as a person would run it.
 pub fn upgrade() -> String {
-    wholly(&script(additions().into_iter()))
+    wholly(&script(additions().into_iter(), READER_OF_UPGRADED))
 }
 
 /// All of it or nothing, whatever it is run with.
@@ -27,13 +27,13 @@ fn wholly(script: &str) -> String {
     format!("BEGIN;\n{script}COMMIT;\n")
 }
 
-fn script(statements: impl Iterator<Item = String>) -> String {
-    statements.chain([remember()]).map(|statement| format!("{statement};\n")).collect()
+fn script(statements: impl Iterator<Item = String>, reader: i64) -> String {
+    statements.chain([remember(reader)]).map(|statement| format!("{statement};\n")).collect()
 }
 
-fn remember() -> String {
+fn remember(reader: i64) -> String {
     format!(
-        "INSERT INTO facts (name, value) VALUES ('schema', {VERSION}), ('reader', {READER}) \
+        "INSERT INTO facts (name, value) VALUES ('schema', {VERSION}), ('reader', {reader}) \
          ON CONFLICT (name) DO UPDATE SET value = greatest(facts.value, excluded.value)"
     )
 }
@@ -165,12 +165,12 @@ async fn make(session: &Session) -> Result<(), Error> {
     let lock = "INSERT INTO facts (name, value) VALUES ('schema', 0) ON CONFLICT (name) DO UPDATE \
                 SET value = facts.value RETURNING value";
     let held: i64 = session.client.query_one(lock, &[]).await?.try_get(0)?;
-    let missing = match held {
-        0 => statements(),
-        ..VERSION => additions(),
+    let (missing, reader) = match held {
+        0 => (statements(), READER),
+        ..VERSION => (additions(), READER_OF_UPGRADED),
         _ => return Ok(()),
     };
-    session.client.batch_execute(&script(missing.into_iter())).await
+    session.client.batch_execute(&script(missing.into_iter(), reader)).await
 }
 
 fn refused(error: &Error, user: &str) -> StoreError {

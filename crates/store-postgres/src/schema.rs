@@ -3,7 +3,7 @@
 //! ```text
 //!  jobs.rows    id, version, body, a column for each declared field; hidden_at where deleting hides, in_domain where each
 //!               domain has its own
-//!  jobs.words   the words of documents that change, apart from them
+//!  jobs.words   the register of documents that change: what they are listed and searched by
 //!  jobs, timers views that show whole documents
 //!  counts       how many documents have which values, as differences: their sum is the total
 //!  sequences    numbers handed out
@@ -13,17 +13,21 @@
 use rota_store::collection::{ALL, Collection, Index, Kind, Reach};
 
 use crate::names::{
-    column, is_shown, key_columns, quoted, sql_type, table, words_apart, words_column, words_table,
+    column, counted_changing, has_register, is_of_register, is_shown, key_columns, quoted, register_table,
+    registered, sql_type, table, was_column, words_column,
 };
 
 /// Rises with every change of what is below. What a version made is kept among the fixtures: it must still be brought up to
 /// date.
-pub(crate) const VERSION: i64 = 2;
-/// The oldest version that understands what this one writes (rule 20). Tables and indexes that are added keep it; so does a
-/// field, unless documents that older nodes write need it.
-pub(crate) const READER: i64 = 1;
-/// The oldest version whose documents are read as they stand, without bringing it up to date: since then nothing but indexes
-/// was added.
+pub(crate) const VERSION: i64 = 3;
+/// The oldest version that understands what this one makes in an empty place (rule 20). Tables and indexes that are added keep it;
+/// so does a field, unless documents that older nodes write need it.
+pub(crate) const READER: i64 = 3;
+/// The same of what this one brings up to date: older nodes that are at work on it go on, since what they leave out is added to what
+/// they write ([`catch_up`]).
+pub(crate) const READER_OF_UPGRADED: i64 = 1;
+/// The oldest version whose documents are read by their keys and in their order as they stand, without bringing it up to date: since
+/// then the documents did not change, only what they are listed by.
 pub(crate) const READS: i64 = 1;
 
 /// What is there before anything else: who makes the rest holds its row.
@@ -42,32 +46,81 @@ pub(crate) fn statements() -> Vec<String> {
 }
 
 /// Every statement that brings an older version up to date: it adds what is not there yet. Version 2 made the indexes anew that hold
-/// few documents. What takes long comes early, and what nobody can read beside comes last: a lock is kept until the end.
+/// few documents, version 3 those that became a part of the register. What takes long comes early, and what nobody can read beside
+/// comes last: a lock is kept until the end.
 pub(crate) fn additions() -> Vec<String> {
-    let guarded = || {
-        let all =
-            ALL.iter().flat_map(|collection| collection.indexes.iter().map(move |index| (collection, index)));
-        all.filter(|(_, index)| index.only.is_some())
+    let is_anew =
+        |collection: &Collection, index: &Index| index.only.is_some() || is_of_register(collection, index);
+    let made_anew = || {
+        let all = ALL
+            .iter()
+            .flat_map(|collection| collection.indexes.iter().map(move |index| (*collection, index)));
+        all.filter(move |(collection, index)| is_anew(collection, index))
     };
     let anew =
         |collection: &Collection, index: &Index| quoted(&format!("{}.{} anew", collection.name, index.name));
-    let built = guarded().map(|(collection, index)| {
+    let built = made_anew().map(|(collection, index)| {
         let (name, made) = (index_name(collection, index.name), declared_index(collection, index));
         made.replacen(&name, &anew(collection, index), 1)
     });
-    let instead = guarded().flat_map(|(collection, index)| {
+    let instead = made_anew().flat_map(|(collection, index)| {
         let name = index_name(collection, index.name);
         let rename = format!("ALTER INDEX {} RENAME TO {name}", anew(collection, index));
         [format!("DROP INDEX IF EXISTS {name}"), rename]
     });
-    let is_guarded = |statement: &String| {
-        guarded().any(|(collection, index)| *statement == declared_index(collection, index))
+    let is_built = |statement: &String| {
+        made_anew().any(|(collection, index)| *statement == declared_index(collection, index))
     };
-    let all = statements().into_iter().filter(|statement| !is_guarded(statement));
+    let all = statements().into_iter().filter(|statement| !is_built(statement));
     let (tables, others): (Vec<_>, Vec<_>) =
         all.partition(|statement| statement.starts_with("CREATE TABLE "));
     let tables = tables.into_iter().map(unless_there);
-    tables.chain(built).chain(others.into_iter().map(unless_there)).chain(instead).collect()
+    let with_register = || ALL.iter().copied().filter(|collection| has_register(collection));
+    let filled = with_register().flat_map(catch_up);
+    let told = with_register().flat_map(only_for_older);
+    let others = others.into_iter().map(unless_there);
+    tables.chain(filled).chain(built).chain(others).chain(instead).chain(told).collect()
+}
+
+/// Enters every document into a register that did not list them yet, and has the server do so for what older nodes make from now on.
+fn catch_up(collection: &'static Collection) -> Vec<String> {
+    let (rows, register) = (table(collection), register_table(collection));
+    let added = registered(collection)
+        .map(|field| format!("ADD COLUMN IF NOT EXISTS {} {}", column(field.path), sql_type(field.kind)));
+    let names: Vec<String> = registered(collection).map(|field| column(field.path)).collect();
+    let new: String = names.iter().map(|name| format!(", NEW.{name}")).collect();
+    let set: Vec<String> = names.iter().map(|name| format!("{name} = excluded.{name}")).collect();
+    let (into, set) = (format!("{register} (id, {})", names.join(", ")), set.join(", "));
+    let function = index_name(collection, "register");
+    vec![
+        format!("ALTER TABLE {register} {}", added.collect::<Vec<_>>().join(", ")),
+        format!(
+            "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS \
+             $$BEGIN INSERT INTO {into} VALUES (NEW.id{new}) ON CONFLICT (id) DO UPDATE SET {set}; RETURN NULL; END$$"
+        ),
+        format!(
+            "CREATE OR REPLACE TRIGGER register AFTER INSERT ON {rows} FOR EACH ROW EXECUTE FUNCTION {function}()"
+        ),
+        format!(
+            "INSERT INTO {into} SELECT id, {} FROM {rows} WHERE {} ON CONFLICT (id) DO UPDATE SET {set}",
+            names.join(", "),
+            is_shown(collection, "")
+        ),
+    ]
+}
+
+/// Who says that it did so itself is not helped.
+fn only_for_older(collection: &'static Collection) -> [String; 2] {
+    let (rows, function) = (table(collection), index_name(collection, "register"));
+    let own: Vec<String> =
+        own_columns(collection).iter().map(|made| format!("ADD COLUMN IF NOT EXISTS {made}")).collect();
+    [
+        format!("ALTER TABLE {rows} {}", own.join(", ")),
+        format!(
+            "CREATE OR REPLACE TRIGGER register AFTER INSERT ON {rows} FOR EACH ROW WHEN (NEW.listed IS NULL) \
+             EXECUTE FUNCTION {function}()"
+        ),
+    ]
 }
 
 fn unless_there(statement: String) -> String {
@@ -86,18 +139,21 @@ fn index_name(collection: &Collection, name: &str) -> String {
 
 fn of_collection(collection: &Collection) -> Vec<String> {
     let mut made = vec![rows(collection)];
-    if words_apart(collection) {
-        let words: String =
-            collection.text.iter().map(|path| format!(", {} tsvector", words_column(path))).collect();
-        made.push(format!(
-            "CREATE TABLE {} (id text COLLATE \"C\" PRIMARY KEY{words})",
-            words_table(collection)
-        ));
+    if has_register(collection) {
+        made.push(register(collection));
     }
     made.extend(collection.indexes.iter().map(|index| declared_index(collection, index)));
     made.extend(other_indexes(collection));
     made.push(view(collection));
     made
+}
+
+fn register(collection: &Collection) -> String {
+    let fields =
+        registered(collection).map(|field| format!(", {} {}", column(field.path), sql_type(field.kind)));
+    let words = collection.text.iter().map(|path| format!(", {} tsvector", words_column(path)));
+    let columns: String = words.chain(fields).collect();
+    format!("CREATE TABLE {} (id text COLLATE \"C\" PRIMARY KEY{columns})", register_table(collection))
 }
 
 /// Rows that change are written anew beside the old ones, which are cleared out early: a claim walks past what is not.
@@ -110,12 +166,13 @@ fn rows(collection: &Collection) -> String {
     let words: String = collection
         .text
         .iter()
-        .filter(|_| !words_apart(collection))
+        .filter(|_| !has_register(collection))
         .map(|path| format!(", {} tsvector", words_column(path)))
         .collect();
     let domain =
         if collection.reach == Reach::Domain { "in_domain text COLLATE \"C\" NOT NULL, " } else { "" };
     let hidden = if collection.hides() { ", hidden_at bigint" } else { "" };
+    let own: String = own_columns(collection).iter().map(|made| format!(", {made}")).collect();
     let changes = collection.changing().next().is_some();
     let vacuum = if changes {
         " WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, \
@@ -125,10 +182,19 @@ fn rows(collection: &Collection) -> String {
     };
     format!(
         "CREATE TABLE {} ({domain}id text COLLATE \"C\" NOT NULL, version bigint NOT NULL, body jsonb NOT NULL\
-         {fields}{words}{hidden}, PRIMARY KEY ({})){vacuum}",
+         {fields}{words}{hidden}{own}, PRIMARY KEY ({})){vacuum}",
         table(collection),
         key_columns(collection).join(", ")
     )
+}
+
+/// Columns that are of no document: whether it was entered into the register by whoever made it, and what it counted as before the
+/// last change.
+fn own_columns(collection: &Collection) -> Vec<String> {
+    let listed = has_register(collection).then(|| "listed boolean".to_owned());
+    let was = counted_changing(collection)
+        .map(|field| format!("{} {}", was_column(collection, field.path), sql_type(field.kind)));
+    listed.into_iter().chain(was).collect()
 }
 
 fn declared_index(collection: &Collection, index: &Index) -> String {
@@ -140,14 +206,17 @@ fn declared_index(collection: &Collection, index: &Index) -> String {
         sorted.push("id".to_owned());
     }
     let mut only: Vec<String> = Vec::new();
-    if collection.hides() {
+    let of_register = is_of_register(collection, index);
+    // What is hidden stands in no list of the register.
+    if collection.hides() && !of_register {
         only.push(is_shown(collection, ""));
     }
     only.extend(index.only.map(|(path, value)| format!("{} = '{value}'", column(path))));
     only.extend(fields.first().filter(|_| index.sparse).map(|first| format!("{first} IS NOT NULL")));
     let only = if only.is_empty() { String::new() } else { format!(" WHERE {}", only.join(" AND ")) };
     let name = index_name(collection, index.name);
-    format!("CREATE INDEX {name} ON {} ({}){only}", table(collection), sorted.join(", "))
+    let on = if of_register { register_table(collection) } else { table(collection) };
+    format!("CREATE INDEX {name} ON {on} ({}){only}", sorted.join(", "))
 }
 
 /// Of what is hidden, of several texts, and of words.
@@ -166,7 +235,7 @@ fn other_indexes(collection: &Collection) -> Vec<String> {
         made.push(format!("CREATE INDEX {} ON {rows} USING gin ({})", name(field.path), column(field.path)));
     }
     if !collection.text.is_empty() {
-        let on = if words_apart(collection) { words_table(collection) } else { table(collection) };
+        let on = if has_register(collection) { register_table(collection) } else { table(collection) };
         let columns: Vec<String> = collection.text.iter().map(|path| words_column(path)).collect();
         made.push(format!("CREATE INDEX {} ON {on} USING gin ({})", name("worded"), columns.join(", ")));
     }
@@ -233,8 +302,11 @@ mod tests {
     fn indexes_are_dropped_when_everything_else_is_done() {
         let all = additions();
         let first = all.iter().position(|statement| statement.starts_with("DROP INDEX")).unwrap();
-        let quick =
-            |statement: &String| statement.starts_with("DROP INDEX") || statement.starts_with("ALTER INDEX");
+        let quick = |statement: &String| {
+            let is = |word: &str| statement.starts_with(word);
+            let adds = statement.contains(" ADD COLUMN IF NOT EXISTS listed ");
+            is("DROP INDEX") || is("ALTER INDEX") || adds || statement.contains(" WHEN (NEW.listed IS NULL)")
+        };
         assert!(all[first..].iter().all(quick), "{all:?}");
         assert!(!all[..first].iter().any(quick), "{all:?}");
     }

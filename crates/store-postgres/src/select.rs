@@ -1,12 +1,18 @@
 //! A query as statements. Where a list goes on behind a cursor, it is asked for in parts, each a range that an index gives in
 //! order, as in the other stores: a comparison of whole rows would lose the documents that lack a value.
+//!
+//! Rows are called `r`. A list in the order of an index of the register walks through that, as `l`, and looks up the row of each
+//! line.
 
-use rota_store::collection::{Collection, Kind};
+use rota_store::collection::{Collection, Index, Kind};
 use rota_store::query::{Filter, Query};
 use rota_store::words::{Word, Words};
 use serde_json::Value;
 
-use crate::names::{column, is_shown, key_columns, table, words_apart, words_column, words_table};
+use crate::names::{
+    column, has_register, is_of_register, is_shown, is_shown_by_key, key_columns, register_table, registered,
+    table, words_column,
+};
 use crate::value::Param;
 
 /// A statement on its way: its text, and the values it names by number.
@@ -57,49 +63,113 @@ pub(crate) fn order_columns(query: &Query) -> Vec<(String, Kind)> {
 
 /// What is absent comes first, or last where the order descends.
 pub(crate) fn order_by(query: &Query, row: &str) -> String {
+    order_in(query, |name| format!("{row}.{name}"))
+}
+
+fn order_in(query: &Query, place: impl Fn(&str) -> String) -> String {
     let direction = if query.order.descending { "DESC NULLS LAST" } else { "ASC NULLS FIRST" };
     let never_absent = |name: &str| key_columns(query.collection).contains(&name);
     let sorted = order_columns(query).into_iter().map(|(name, _)| match never_absent(&name) {
-        true => format!("{row}.{name} {}", if query.order.descending { "DESC" } else { "ASC" }),
-        false => format!("{row}.{name} {direction}"),
+        true => format!("{} {}", place(&name), if query.order.descending { "DESC" } else { "ASC" }),
+        false => format!("{} {direction}", place(&name)),
     });
     sorted.collect::<Vec<_>>().join(", ")
 }
 
-/// ` FROM … WHERE …`: what a query is about, without order and cursor. The row is called `r`.
+/// What a list walks through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Rows,
+    /// The register, line by line, and the row of each.
+    Register,
+    /// Either: the server knows how many rows there are in a state that has an index of its own.
+    Both,
+}
+
+impl Way {
+    /// A column of what is listed.
+    fn column(self, collection: &Collection, name: &str) -> String {
+        let is_registered = || registered(collection).any(|field| column(field.path) == name) || name == "id";
+        let row = if self != Way::Rows && is_registered() { "l" } else { "r" };
+        format!("{row}.{name}")
+    }
+
+    /// What it goes through.
+    fn from(self, collection: &Collection) -> String {
+        let (rows, register) = (table(collection), register_table(collection));
+        match self {
+            Way::Rows => format!("{rows} AS r WHERE {}", is_shown(collection, "r.")),
+            // In this order, and in no other: what the server knows of an empty table must not decide for a full one.
+            Way::Register => format!(
+                "{register} AS l CROSS JOIN LATERAL (SELECT * FROM {rows} AS r WHERE r.id = l.id AND {} OFFSET 0) AS r \
+                 WHERE true",
+                is_shown_by_key(collection, "r.")
+            ),
+            Way::Both => {
+                format!(
+                    "{register} AS l JOIN {rows} AS r ON r.id = l.id WHERE {}",
+                    is_shown(collection, "r.")
+                )
+            }
+        }
+    }
+
+    fn of(query: &Query) -> Self {
+        let (collection, indexes) = (query.collection, query.collection.indexes);
+        let is = |path: &str, value: Option<&str>| {
+            let given = |filter: &Filter| matches!(filter, Filter::Is(is, given) if *is == path && value.is_none_or(|value| given == value));
+            query.filters.iter().any(given)
+        };
+        let serves = |index: &&Index| {
+            let bound = index.fields.iter().take_while(|path| is(path, None)).count();
+            index.fields.get(bound..) == Some(query.order.fields)
+        };
+        let holds = |index: &&Index| index.only.is_some_and(|(path, value)| is(path, Some(value)));
+        let by_line =
+            indexes.iter().filter(|index| is_of_register(collection, index)).any(|index| serves(&index));
+        let of_state: Vec<&Index> = indexes.iter().filter(holds).collect();
+        if !by_line || query.hidden_before.is_some() || of_state.iter().any(serves) {
+            Way::Rows
+        } else if of_state.is_empty() {
+            Way::Register
+        } else {
+            Way::Both
+        }
+    }
+}
+
+/// ` FROM … WHERE …`: what a query is about, without order and cursor.
 pub(crate) fn matching(query: &Query) -> Sql {
+    matching_by(query, Way::Rows)
+}
+
+fn matching_by(query: &Query, way: Way) -> Sql {
     let mut sql = Sql::default();
-    let rows = table(query.collection);
+    let collection = query.collection;
     match query.hidden_before {
-        None => sql.text = format!(" FROM {rows} AS r WHERE {}", is_shown(query.collection, "r.")),
+        None => sql.text = format!(" FROM {}", way.from(collection)),
         Some(at) => {
             // Those few on their own, by their index: in the order asked for, the server would rather walk through all there are.
-            let at = sql.value(Param::Int(at.0));
+            let (rows, at) = (table(collection), sql.value(Param::Int(at.0)));
             sql.text = format!(
                 " FROM (SELECT * FROM {rows} WHERE hidden_at IS NOT NULL AND hidden_at <= {at} OFFSET 0) AS r WHERE true"
             );
         }
     }
-    narrow(query, &mut sql);
-    sql
-}
-
-/// What a query asks for beyond that, of the row `r`.
-fn narrow(query: &Query, sql: &mut Sql) {
-    let collection = query.collection;
     if let Some(domain) = &query.domain {
         let domain = sql.value(Param::Text(domain.to_string()));
         sql.push(&format!(" AND r.in_domain = {domain}"));
     }
     for filter in &query.filters {
-        condition(collection, filter, sql);
+        condition(collection, way, filter, &mut sql);
     }
+    sql
 }
 
-fn condition(collection: &Collection, filter: &Filter, sql: &mut Sql) {
+fn condition(collection: &Collection, way: Way, filter: &Filter, sql: &mut Sql) {
     let kind =
         filter.path().and_then(|path| collection.field(path)).map_or(Kind::Keyword, |field| field.kind);
-    let name = filter.path().map(|path| format!("r.{}", column(path))).unwrap_or_default();
+    let name = filter.path().map(|path| way.column(collection, &column(path))).unwrap_or_default();
     let text = match filter {
         Filter::Is(path, Value::String(value)) if guards_an_index(collection, path, value) => {
             // A literal, and not a value: only then is it seen that a partial index applies.
@@ -116,16 +186,16 @@ fn condition(collection: &Collection, filter: &Filter, sql: &mut Sql) {
         Filter::AtLeast(_, least) => format!("{name} >= {}", sql.value(Param::Int(*least))),
         Filter::AtMost(_, most) => format!("{name} <= {}", sql.value(Param::Int(*most))),
         Filter::Absent(_) => format!("{name} IS NULL"),
-        Filter::Text(typed) => worded(collection, &Words::parse(typed), sql),
+        Filter::Text(typed) => worded(collection, way, &Words::parse(typed), sql),
     };
     sql.push(" AND ");
     sql.push(&text);
 }
 
 /// Each of the words stands in one of the texts that are searched.
-fn worded(collection: &Collection, words: &Words, sql: &mut Sql) -> String {
-    let apart = words_apart(collection);
-    let row = if apart { "w" } else { "r" };
+fn worded(collection: &Collection, way: Way, words: &Words, sql: &mut Sql) -> String {
+    let apart = has_register(collection);
+    let row = if apart { "l" } else { "r" };
     let each = words.0.iter().map(|word| {
         let word = sql.value(Param::Text(lexeme(word)));
         let places = collection.text.iter();
@@ -133,10 +203,10 @@ fn worded(collection: &Collection, words: &Words, sql: &mut Sql) -> String {
         format!("({})", places.collect::<Vec<_>>().join(" OR "))
     });
     let each = each.collect::<Vec<_>>().join(" AND ");
-    if !apart {
+    if !apart || way != Way::Rows {
         return each;
     }
-    format!("r.id IN (SELECT w.id FROM {} AS w WHERE {each})", words_table(collection))
+    format!("r.id IN (SELECT l.id FROM {} AS l WHERE {each})", register_table(collection))
 }
 
 /// Words have no quotes in them: they are letters and digits.
@@ -151,9 +221,10 @@ pub(crate) fn guards_an_index(collection: &Collection, path: &str, value: &str) 
 /// The statements whose answers, one after the other, are the list; each gives so many rows at most. `columns` is what is
 /// answered.
 pub(crate) fn lists(query: &Query, columns: &str, limit: usize) -> Vec<Sql> {
-    let base = matching(query);
-    let order = order_by(query, "r");
-    let parts = ranges(query);
+    let way = Way::of(query);
+    let base = matching_by(query, way);
+    let order = order_in(query, |name| way.column(query.collection, name));
+    let parts = ranges(query, way);
     let list = |range: Option<Range>| {
         let Sql { text, values } = base.clone();
         let mut sql = Sql { text: format!("SELECT {columns}{text}"), values };
@@ -184,34 +255,36 @@ impl Range {
     fn narrow(self, sql: &mut Sql) {
         for (name, value) in &self.shared {
             let text = if value.is_null() {
-                format!(" AND r.{name} IS NULL")
+                format!(" AND {name} IS NULL")
             } else {
-                format!(" AND r.{name} = {}", sql.value(param(value)))
+                format!(" AND {name} = {}", sql.value(param(value)))
             };
             sql.push(&text);
         }
         let text = match self.behind {
             Behind::Compared { name, sign, value } => {
-                format!(" AND r.{name} {sign} {}", sql.value(param(&value)))
+                format!(" AND {name} {sign} {}", sql.value(param(&value)))
             }
-            Behind::Absent(name) => format!(" AND r.{name} IS NULL"),
-            Behind::Present(name) => format!(" AND r.{name} IS NOT NULL"),
+            Behind::Absent(name) => format!(" AND {name} IS NULL"),
+            Behind::Present(name) => format!(" AND {name} IS NOT NULL"),
         };
         sql.push(&text);
     }
 }
 
 /// The ranges behind the cursor, in order: first what shares all but the last value with it.
-fn ranges(query: &Query) -> Vec<Range> {
+fn ranges(query: &Query, way: Way) -> Vec<Range> {
     let Some(cursor) = &query.after else { return Vec::new() };
+    let columns = order_columns(query).into_iter().map(|(name, _)| name);
+    let never_absent: Vec<bool> =
+        columns.clone().map(|name| key_columns(query.collection).contains(&name.as_str())).collect();
     let order: Vec<(String, Value)> =
-        order_columns(query).into_iter().map(|(name, _)| name).zip(cursor.key.iter().cloned()).collect();
+        columns.map(|name| way.column(query.collection, &name)).zip(cursor.key.iter().cloned()).collect();
     let mut ranges = Vec::new();
-    for (nth, (name, value)) in order.iter().enumerate().rev() {
+    for (nth, ((name, value), never_absent)) in order.iter().zip(never_absent).enumerate().rev() {
         let shared: Vec<_> = order.iter().take(nth).cloned().collect();
         let sign = if query.order.descending { "<" } else { ">" };
         let compared = || Behind::Compared { name: name.clone(), sign, value: value.clone() };
-        let never_absent = key_columns(query.collection).contains(&name.as_str());
         let behind = match (query.order.descending, value.is_null()) {
             (false, true) => vec![Behind::Present(name.clone())],
             (true, true) => Vec::new(),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::TryStreamExt as _;
 use rota_store::StoreError;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
@@ -204,13 +205,23 @@ impl Session {
         self.client.query(&statement, &values).await
     }
 
-    /// One statement that writes, again while others are in its way.
-    pub(crate) async fn write(&self, what: &'static str, sql: &Sql) -> Result<Vec<Row>, StoreError> {
+    /// One statement that writes, again while others are in its way. Rows are read as they come, while the server goes on with the
+    /// next.
+    pub(crate) async fn write<T>(
+        &self,
+        what: &'static str,
+        sql: &Sql,
+        read: impl Fn(Row) -> T,
+    ) -> Result<Vec<T>, StoreError> {
         // What cannot be prepared is not sent either.
-        self.prepare(&sql.text).await.map_err(self.unavailable(what))?;
+        let statement = self.prepare(&sql.text).await.map_err(self.unavailable(what))?;
         let mut tries = 1;
         loop {
-            match self.query(sql).await {
+            let done = async {
+                let rows = self.client.query_raw(&statement, &sql.values).await?;
+                rows.map_ok(&read).try_collect().await
+            };
+            match done.await {
                 Err(error) if is_crossed(&error) && tries < TRIES => tries += 1,
                 done => return done.map_err(self.unsure(what)),
             }
@@ -285,9 +296,9 @@ impl Pool {
     }
 
     /// One statement of somebody who writes.
-    pub(crate) async fn write(&self, what: &'static str, sql: &Sql) -> Result<Vec<Row>, StoreError> {
+    pub(crate) async fn write(&self, what: &'static str, sql: &Sql) -> Result<(), StoreError> {
         let lent = self.lend().await?;
-        lent.wholly(lent.write(what, sql)).await
+        lent.wholly(lent.write(what, sql, drop)).await.map(drop)
     }
 }
 

@@ -16,11 +16,13 @@ use rota_store::seam::{Key, Version, Write, Written};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
-use crate::deeds;
+use crate::deeds::{self, Twins};
 use crate::inbox::{Inbox, PORTION, PORTION_BYTES, Reply, Request};
+use crate::names::has_register;
 use crate::notices::Notices;
 use crate::numbers::Versions;
 use crate::prepared::{Deed, Gathered, Prepared, gather};
@@ -219,23 +221,17 @@ impl Scribe {
         let session = self.session().await?;
         let version = versions.take(session, gathered.len()).await?;
         let several = gathered.iter().any(|of| of.round > 0);
-        let mut statements = Vec::with_capacity(gathered.len());
-        for (version, of) in (version..).zip(&gathered) {
-            statements.push(deeds::statement(of, version));
-            if several {
-                // What is there now may not be there after the next round.
-                statements.push(deeds::which_are_there(of));
-            }
-        }
-        let mut prepared = Vec::with_capacity(statements.len());
-        for sql in &statements {
-            // Nothing is sent before all of them are understood.
-            prepared.push(session.prepare(&sql.text).await.map_err(session.unavailable("write"))?);
-        }
-        let mut tries = 0;
+        let (mut tries, mut twins) = (0, Twins::Rare);
         let rows = loop {
+            let statements = statements(&gathered, version, twins, several);
+            let mut prepared = Vec::with_capacity(statements.len());
+            for sql in &statements {
+                // Nothing is sent before all of them are understood.
+                prepared.push(session.prepare(&sql.text).await.map_err(session.unavailable("write"))?);
+            }
             match in_one(session, &statements, &prepared).await {
                 Ok(rows) => break rows,
+                Err(error) if is_twin(&error) && twins == Twins::Rare => twins = Twins::Expected,
                 Err(error) if is_crossed(&error) && tries < TRIES => {
                     tracing::debug!(error = said(&error), "writing again");
                     tries += 1;
@@ -261,6 +257,24 @@ impl Scribe {
         }
         Ok(outcome.0)
     }
+}
+
+/// One statement for each kind of write. Where documents are written in several rounds, what is there between them is asked as well:
+/// what is there now may not be there after the next.
+fn statements(gathered: &[Gathered<'_>], version: i64, twins: Twins, several: bool) -> Vec<Sql> {
+    let mut statements = Vec::with_capacity(gathered.len());
+    for (version, of) in (version..).zip(gathered) {
+        // Elsewhere it is how somebody learns that another was first.
+        let twins = if has_register(of.collection) { twins } else { Twins::Expected };
+        statements.push(deeds::statement(of, version, twins));
+        statements.extend(several.then(|| deeds::which_are_there(of)));
+    }
+    statements
+}
+
+/// Whether somebody else made the same document at the same moment.
+fn is_twin(error: &Error) -> bool {
+    error.code() == Some(&SqlState::UNIQUE_VIOLATION)
 }
 
 async fn ask(session: &Session, sql: &Sql, statement: &Statement) -> Result<Vec<Row>, Error> {

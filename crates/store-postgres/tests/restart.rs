@@ -123,7 +123,7 @@ async fn whoever_comes_first_makes_the_tables() {
     for store in opened {
         store.await.unwrap().unwrap();
     }
-    assert_eq!(run_sql(&url, "SELECT value FROM facts WHERE name = 'schema'"), "2");
+    assert_eq!(run_sql(&url, "SELECT value FROM facts WHERE name = 'schema'"), "3");
 }
 
 /// Who may not make tables is told what to do; with what is printed for it, it works.

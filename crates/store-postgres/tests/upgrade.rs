@@ -11,15 +11,16 @@ use rota_store_postgres::PostgresStore;
 use rota_testkit::postgres::{self, Server, run_sql};
 use serde_json::{Value, json};
 
-/// What version 1 made, as it printed it.
+/// What older versions made, as they printed it.
 const VERSION_1: &str = include_str!("../fixtures/schema-1.sql");
+const VERSION_2: &str = include_str!("../fixtures/schema-2.sql");
 /// What this version calls itself.
-const HERE: i64 = 2;
-/// What is there: tables, columns, indexes, views and facts.
+const HERE: i64 = 3;
+/// What is there: tables, columns, indexes, views and the version.
 const EVERYTHING: &str = "SELECT string_agg(line, ' ' ORDER BY line) FROM ( \
     SELECT table_name || '.' || column_name AS line FROM information_schema.columns WHERE table_schema = current_schema() \
     UNION ALL SELECT replace(indexdef, current_schema(), '') FROM pg_indexes WHERE schemaname = current_schema() \
-    UNION ALL SELECT name || '=' || value FROM facts) AS lines";
+    UNION ALL SELECT name || '=' || value FROM facts WHERE name = 'schema') AS lines";
 
 fn body(value: Value) -> Body {
     value.as_object().unwrap().clone()
@@ -42,19 +43,48 @@ fn fact(url: &str, name: &str) -> String {
 
 /// A database as version 1 left it, with a document.
 fn of_version_1() -> String {
+    left_by(VERSION_1)
+}
+
+/// A database as some version left it, with a document.
+fn left_by(version: &str) -> String {
     let url = postgres::fresh();
-    run_sql(&url, VERSION_1);
-    let rows = "INSERT INTO \"jobs.rows\" (id, version, body, domain, \"jobName\", status) VALUES \
-                ('a', 7, '{\"domain\": \"default\", \"jobName\": \"old\"}', 'default', 'old', 'QUEUED')";
-    run_sql(&url, rows);
+    run_sql(&url, version);
+    made_by_older(&url, "a", "old");
     run_sql(&url, "INSERT INTO counts VALUES ('jobs', ARRAY['default', 'QUEUED', NULL], 1)");
     url
 }
 
+/// A job as nodes of versions 1 and 2 make it: its words stand apart, if it has any, and nothing else does.
+fn made_by_older(url: &str, id: &str, name: &str) {
+    let rows = format!(
+        "WITH done AS (INSERT INTO \"jobs.rows\" (id, version, body, domain, \"jobName\", status, input_type, \
+         \"metadata_createdAt\", \"jobNumber\") VALUES ('{id}', 7, '{{\"domain\": \"default\", \"jobName\": \"{name}\"}}', \
+         'default', '{name}', 'QUEUED', NULL, 5, 5) RETURNING id) \
+         INSERT INTO \"jobs.words\" AS w (id, \"words.jobName\") SELECT id, array_to_tsvector(ARRAY[coalesce(nullif('{name}', ''), 'none')]) FROM done \
+         WHERE '{name}' <> '' ON CONFLICT (id) DO UPDATE SET \"words.jobName\" = excluded.\"words.jobName\""
+    );
+    run_sql(url, &rows);
+}
+
+/// The ids of the jobs that a list shows.
+async fn listed(store: &PostgresStore, filter: Option<Filter>) -> Vec<String> {
+    let newest = Order { fields: &["metadata.createdAt", "jobNumber"], descending: true };
+    let mut query = Query::new(&JOBS, newest).filter(Filter::Is("domain", json!("default")));
+    query.filters.extend(filter);
+    store.find(query).await.unwrap().documents.into_iter().map(|job| job.key.id).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_older_version_made_is_brought_up_to_date_once_and_keeps_its_documents() {
-    let url = of_version_1();
-    assert_eq!((fact(&url, "schema").as_str(), fact(&url, "reader").as_str()), ("1", "1"));
+    for (version, schema) in [(VERSION_1, "1"), (VERSION_2, "2")] {
+        let url = left_by(version);
+        assert_eq!((fact(&url, "schema").as_str(), fact(&url, "reader").as_str()), (schema, "1"));
+        is_brought_up_to_date_once(url).await;
+    }
+}
+
+async fn is_brought_up_to_date_once(url: String) {
     let opened = (0..4).map(|_| {
         let url = url.clone();
         tokio::spawn(async move { PostgresStore::open(&url).await })
@@ -63,13 +93,45 @@ async fn what_an_older_version_made_is_brought_up_to_date_once_and_keeps_its_doc
     for one in opened {
         let store = one.await.unwrap().unwrap();
         let read = store.read(vec![Key::new(&JOBS, "a")]).await.unwrap();
-        let read = read[0].as_ref().unwrap();
-        assert_eq!((&read.body["jobName"], &read.body["status"]), (&json!("old"), &json!("QUEUED")));
+        let read = read.into_iter().flatten().next().unwrap();
+        assert_eq!(
+            read.body.get("jobName").zip(read.body.get("status")),
+            Some((&json!("old"), &json!("QUEUED")))
+        );
+        assert_eq!(listed(&store, None).await, ["a"]);
+        assert_eq!(listed(&store, Some(Filter::Text("old".to_owned()))).await, ["a"]);
     }
     assert_eq!((fact(&url, "schema"), fact(&url, "reader")), (HERE.to_string(), "1".to_owned()));
     let new = postgres::fresh();
     drop(PostgresStore::open(&new).await.unwrap());
     assert_eq!(run_sql(&url, EVERYTHING), run_sql(&new, EVERYTHING), "it is as a new one");
+    assert_eq!(fact(&new, "reader"), HERE.to_string(), "older nodes would leave out what is listed");
+}
+
+/// Nodes that are at work on tables that somebody brings up to date go on, and what they make is listed like everything else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_older_nodes_make_beside_newer_ones_is_listed() {
+    let url = left_by(VERSION_2);
+    let store = PostgresStore::open(&url).await.unwrap();
+    made_by_older(&url, "b", "beside");
+    made_by_older(&url, "c", "");
+    let ours = body(
+        json!({"domain": "default", "jobName": "ours", "status": "QUEUED", "metadata": {"createdAt": 6}, "jobNumber": 6}),
+    );
+    create(&store, Key::new(&JOBS, "d"), ours).await;
+    assert_eq!(listed(&store, None).await, ["d", "c", "b", "a"]);
+    for (word, id) in [("beside", "b"), ("ours", "d")] {
+        assert_eq!(listed(&store, Some(Filter::Text(word.to_owned()))).await, [id]);
+    }
+    // They hide and purge without the register, or with its words alone.
+    run_sql(&url, "UPDATE \"jobs.rows\" SET hidden_at = 1 WHERE id IN ('b', 'd')");
+    assert_eq!(listed(&store, None).await, ["c", "a"]);
+    run_sql(
+        &url,
+        "WITH gone AS (DELETE FROM \"jobs.rows\" WHERE hidden_at = 1 RETURNING id) \
+                   DELETE FROM \"jobs.words\" AS w USING gone WHERE w.id = gone.id",
+    );
+    assert_eq!(run_sql(&url, "SELECT string_agg(id, ' ' ORDER BY id) FROM \"jobs.words\""), "a c");
 }
 
 /// Whoever copies a store only reads it. Older nodes may be at work on it.
