@@ -25,7 +25,15 @@ use crate::value::Param;
 
 /// Queries that differ in their values alone.
 pub(crate) struct Alike<'a> {
-    queries: Vec<&'a Query>,
+    pub(crate) queries: Vec<&'a Query>,
+}
+
+/// What a query may still get.
+#[derive(Clone, Copy)]
+pub(crate) struct Share {
+    pub(crate) limit: usize,
+    /// Where it begins in its order; with one of them, all have one.
+    pub(crate) floor: Option<i64>,
 }
 
 /// Runs of queries that can be asked together.
@@ -103,6 +111,15 @@ impl Asked {
         self.condition.push_str(condition);
     }
 
+    /// Where each of them begins in its order, if it is known of all.
+    fn begin_at(&mut self, query: &Query, shares: &[Share]) {
+        let floors: Option<Vec<_>> = shares.iter().map(|share| share.floor.map(Some)).collect();
+        if let Some((floors, path)) = floors.zip(query.order.fields.first()) {
+            let floor = self.column(Param::Ints(floors), "bigint[]");
+            self.narrow(&format!("r.{} >= {floor}", column(path)));
+        }
+    }
+
     fn filter(&mut self, collection: &'static Collection, each: &[&Filter]) {
         let Some(first) = each.first() else { return };
         let Some(field) = first.path().and_then(|path| collection.field(path)) else { return };
@@ -150,12 +167,19 @@ impl Asked {
 }
 
 /// The statement that claims at most so many for these queries. Its answer has the columns of
-/// [`crate::names::document`], and the place of each.
-pub(crate) fn statement(claim: &Claim, alike: &Alike<'_>, most: usize, version: i64) -> Option<Sql> {
+/// [`crate::names::document`], then the place of each and the number of its query, from 1 on.
+pub(crate) fn statement(
+    claim: &Claim,
+    alike: &Alike<'_>,
+    shares: &[Share],
+    most: usize,
+    version: i64,
+) -> Option<Sql> {
     let first = *alike.queries.first()?;
     let collection = first.collection;
     let mut asked = Asked::of(alike)?;
-    let limits = alike.queries.iter().map(|query| i64::try_from(query.limit.min(most)).ok()).collect();
+    asked.begin_at(first, shares);
+    let limits = shares.iter().map(|share| i64::try_from(share.limit.min(most)).ok()).collect();
     let limit = asked.column(Param::Ints(limits), "bigint[]");
     let Asked { mut sql, columns, condition } = asked;
     let (names, arrays): (Vec<String>, Vec<String>) = columns.into_iter().unzip();
@@ -170,7 +194,8 @@ pub(crate) fn statement(claim: &Claim, alike: &Alike<'_>, most: usize, version: 
     let same = keys.iter().map(|name| format!("r.{name} = picked.{name}")).collect::<Vec<_>>().join(" AND ");
     let (names, arrays) = (names.join(", "), arrays.join(", "));
     sql.text = format!(
-        "WITH picked AS MATERIALIZED (SELECT {}{}, row_number() OVER () AS place FROM unnest({arrays}) AS q ({names}) \
+        "WITH picked AS MATERIALIZED (SELECT {}{}, row_number() OVER () AS place, q.nth \
+         FROM unnest({arrays}) WITH ORDINALITY AS q ({names}, nth) \
          CROSS JOIN LATERAL (SELECT {}{} FROM {rows} AS r WHERE {condition} ORDER BY {order} LIMIT {limit} \
          FOR UPDATE SKIP LOCKED) AS p LIMIT {most}::bigint)",
         of("p"),
@@ -189,7 +214,7 @@ pub(crate) fn statement(claim: &Claim, alike: &Alike<'_>, most: usize, version: 
     wording(claim, collection, &mut sql);
     let set: Vec<String> = set.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     sql.push(&format!(
-        " UPDATE {rows} AS r SET {} FROM picked WHERE {same} RETURNING {}, picked.place",
+        " UPDATE {rows} AS r SET {} FROM picked WHERE {same} RETURNING {}, picked.place, picked.nth",
         set.join(", "),
         document(collection, "r")
     ));

@@ -1,5 +1,6 @@
 //! The statement for writes of one kind: all of them at once, over arrays, with what they change of the totals and of the
-//! register. It answers with the keys of those that were applied.
+//! register. It answers with the number of those that were applied and, if that is not all of them, with
+//! their keys.
 //!
 //! ```text
 //!  n           what is to be written
@@ -153,7 +154,13 @@ pub(crate) fn statement(of: &Gathered<'_>, version: i64, twins: Twins) -> Sql {
     if has_register(collection) {
         sql.push(&registering(collection, *deed, twins));
     }
-    sql.push(&format!(" SELECT {} FROM done", done_key(collection)));
+    // First how many; which ones, only where it is not all of them.
+    let all = sql.value(Param::Int(i64::try_from(writes.len()).unwrap_or(i64::MAX)));
+    sql.push(&format!(
+        " SELECT count(*)::text AS id, NULL::text AS in_domain FROM done UNION ALL SELECT {} FROM done \
+         WHERE (SELECT count(*) FROM done) < {all}::bigint",
+        done_key(collection)
+    ));
     sql
 }
 

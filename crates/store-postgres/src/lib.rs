@@ -7,13 +7,14 @@
 //! - [`row`], [`value`]: a document as columns and a body
 //! - [`writer`], [`inbox`]: writes of all callers, gathered into few commits; [`prepared`]: writes made ready for it; [`deeds`]: the
 //!   statement for writes of one kind
-//! - [`claim`]: what is found, changed and returned by one statement
+//! - [`claim`]: what is found, changed and returned by one statement; [`floors`]: where it goes on from the last
 //! - [`reader`], [`select`]: what is asked
 //! - [`numbers`]: what nobody was given before; [`totals`]: differences, folded now and then
 //! - [`notices`]: hints between processes
 
 mod claim;
 mod deeds;
+mod floors;
 mod grants;
 mod inbox;
 mod names;
@@ -49,6 +50,8 @@ use tokio_postgres::Row;
 pub use grants::grants;
 pub use opening::{schema, upgrade};
 
+use crate::claim::Share;
+use crate::floors::{Begin, Floors};
 use crate::notices::{Messengers, Notices};
 use crate::numbers::Versions;
 use crate::row::document_in;
@@ -63,6 +66,7 @@ pub struct PostgresStore {
     pool: Arc<Pool>,
     writer: Writer,
     versions: Arc<Versions>,
+    floors: Floors,
     hints: HintSender,
     notices: Notices,
     _messengers: Messengers,
@@ -96,31 +100,84 @@ impl PostgresStore {
         let versions = Arc::<Versions>::default();
         let writer = Writer::start(&address, &versions, &notices);
         let folder = Folder::start(&pool);
-        Self { pool, writer, versions, hints, notices, _messengers: messengers, _folder: folder }
+        Self {
+            pool,
+            writer,
+            versions,
+            floors: Floors::default(),
+            hints,
+            notices,
+            _messengers: messengers,
+            _folder: folder,
+        }
     }
 
+    /// Claims for queries that are alike: each from where the last claim for it ended, if that is known of all, and once more from
+    /// the beginning where that was not enough.
     async fn claim_alike(
         &self,
         claim: &Claim,
         alike: &claim::Alike<'_>,
         most: usize,
     ) -> Result<Vec<Document>, StoreError> {
+        let begins: Vec<Begin> = alike.queries.iter().map(|query| self.floors.begin(claim, query)).collect();
+        let share = |(query, begin): (&&Query, &Begin)| Share { limit: query.limit, floor: begin.floor };
+        let mut shares: Vec<Share> = alike.queries.iter().zip(&begins).map(share).collect();
+        let further_on = shares.iter().all(|share| share.floor.is_some());
+        let mut claimed = self.claim_shares(claim, alike, &shares, most).await?;
+        if further_on && claimed.len() < most {
+            for (nth, share) in shares.iter_mut().enumerate() {
+                share.limit -= of_query(&claimed, nth).count().min(share.limit);
+                share.floor = None;
+            }
+            let rest = most - claimed.len();
+            if shares.iter().any(|share| share.limit > 0) {
+                let in_part = |error: StoreError| if claimed.is_empty() { error } else { error.in_part() };
+                let more = self.claim_shares(claim, alike, &shares, rest).await.map_err(in_part)?;
+                claimed.splice(0..0, more);
+            }
+            shares.iter_mut().for_each(|share| share.limit = 0);
+        }
+        for (nth, (begin, share)) in begins.into_iter().zip(&shares).enumerate() {
+            let is_full = share.limit > 0 && of_query(&claimed, nth).count() >= share.limit.min(most);
+            let last = of_query(&claimed, nth).last().filter(|_| is_full);
+            self.floors.end(begin, last);
+        }
+        Ok(claimed.into_iter().map(|(_, document)| document).collect())
+    }
+
+    /// Each with the number of its query, in order.
+    async fn claim_shares(
+        &self,
+        claim: &Claim,
+        alike: &claim::Alike<'_>,
+        shares: &[Share],
+        most: usize,
+    ) -> Result<Vec<(usize, Document)>, StoreError> {
         let lent = self.pool.lend().await?;
         let claimed = async {
             let version = self.versions.take(&lent, 1).await?;
-            let Some(sql) = claim::statement(claim, alike, most, version) else { return Ok(Vec::new()) };
+            let Some(sql) = claim::statement(claim, alike, shares, most, version) else {
+                return Ok(Vec::new());
+            };
             lent.write("claim", &sql, |row| in_place(claim.collection, &row)).await
         };
         let mut claimed = lent.wholly(claimed).await?;
-        claimed.sort_by_key(|(place, _)| *place);
-        claimed.into_iter().map(|(_, document)| document).collect()
+        claimed.sort_by_key(|(place, ..)| *place);
+        claimed.into_iter().map(|(_, nth, document)| Ok((nth, document?))).collect()
     }
 }
 
-/// A document that was claimed, and where it stands among those that were.
-fn in_place(collection: &'static Collection, row: &Row) -> (i64, Result<Document, StoreError>) {
-    let place = row.try_get(row.len().saturating_sub(1)).unwrap_or(i64::MAX);
-    (place, document_in(collection, row, 0).map(|(document, _)| document))
+/// What a query got.
+fn of_query(claimed: &[(usize, Document)], nth: usize) -> impl Iterator<Item = &Document> {
+    claimed.iter().filter(move |(of, _)| *of == nth).map(|(_, document)| document)
+}
+
+/// A document that was claimed, where it stands among those that were, and by which query.
+fn in_place(collection: &'static Collection, row: &Row) -> (i64, usize, Result<Document, StoreError>) {
+    let told = |behind: usize| row.try_get(row.len().saturating_sub(behind)).unwrap_or(i64::MAX);
+    let nth = usize::try_from(told(1) - 1).unwrap_or(usize::MAX);
+    (told(2), nth, document_in(collection, row, 0).map(|(document, _)| document))
 }
 
 /// The channel of all who use the store in this schema. Names are at most 63 bytes long.
@@ -140,7 +197,10 @@ impl Store for PostgresStore {
 
     async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
         limits::check_writes(&batch)?;
-        self.writer.write(batch).await
+        let lows = self.floors.lows(&batch);
+        let written = self.writer.write(batch).await;
+        self.floors.written(lows);
+        written
     }
 
     async fn read(&self, keys: Vec<Key>) -> Result<Vec<Option<Document>>, StoreError> {

@@ -243,9 +243,9 @@ impl Scribe {
         let mut rows = rows.into_iter();
         for (version, of) in (version..).zip(&gathered) {
             let done = rows.next().unwrap_or_default();
-            outcome.note(of, &done, version);
+            let all_done = outcome.note(of, &done, version);
             let there = if several { rows.next() } else { None };
-            if of.deed != Deed::Create && done.len() < of.writes.len() {
+            if of.deed != Deed::Create && !all_done {
                 let missed = outcome.missed(of);
                 let there = match there {
                     Some(there) => Some(there),
@@ -317,15 +317,20 @@ impl Outcome {
         }
     }
 
-    fn note(&mut self, of: &Gathered<'_>, rows: &[Row], version: i64) {
-        let applied = keys_in(rows);
+    /// Takes note of what a statement answered. Says whether all of its writes were applied.
+    fn note(&mut self, of: &Gathered<'_>, rows: &[Row], version: i64) -> bool {
+        let (count, keys) = rows.split_first().map_or((None, rows), |(count, keys)| (Some(count), keys));
+        let count: Option<&str> = count.and_then(|row| row.try_get(0).ok());
+        let all = count.and_then(|count| count.parse().ok()) == Some(of.writes.len());
+        let applied = keys_in(keys);
         let otherwise = if of.deed == Deed::Create { Written::Exists } else { Written::Missing };
         for (write, place) in of.writes.iter().zip(&of.places) {
-            let is_applied = applied.contains(&named(write));
+            let is_applied = all || applied.contains(&named(write));
             let written =
                 if is_applied { Written::Applied(Version(version.unsigned_abs())) } else { otherwise };
             self.set(*place, written);
         }
+        all
     }
 
     fn missed<'a>(&self, of: &Gathered<'a>) -> Gathered<'a> {
