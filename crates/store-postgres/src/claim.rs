@@ -32,7 +32,7 @@ pub(crate) struct Alike<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Share {
     pub(crate) limit: usize,
-    /// Where it begins in its order; with one of them, all have one.
+    /// Where it begins in its order.
     pub(crate) floor: Option<i64>,
 }
 
@@ -111,10 +111,13 @@ impl Asked {
         self.condition.push_str(condition);
     }
 
-    /// Where each of them begins in its order, if it is known of all.
+    /// Where each of them begins in its order, if that is known of any: what has no value there is never claimed by these.
     fn begin_at(&mut self, query: &Query, shares: &[Share]) {
-        let floors: Option<Vec<_>> = shares.iter().map(|share| share.floor.map(Some)).collect();
-        if let Some((floors, path)) = floors.zip(query.order.fields.first()) {
+        if !shares.iter().any(|share| share.floor.is_some()) {
+            return;
+        }
+        let floors = shares.iter().map(|share| Some(share.floor.unwrap_or(i64::MIN))).collect();
+        if let Some(path) = query.order.fields.first() {
             let floor = self.column(Param::Ints(floors), "bigint[]");
             self.narrow(&format!("r.{} >= {floor}", column(path)));
         }
@@ -208,7 +211,9 @@ pub(crate) fn statement(
         let by = kinds.join(", ");
         let now: Vec<&str> =
             kinds.iter().map(|name| set.get(name).map_or(name.as_str(), String::as_str)).collect();
-        let counted = differences(collection, "picked", &by, &[(&now.join(", "), ""), (&by, "-")]);
+        // Queries may overlap, and what we have locked ourselves is not skipped: then one is picked twice, and changed once.
+        let once = format!("(SELECT DISTINCT {}, {by} FROM picked) AS picked", keys.join(", "));
+        let counted = differences(collection, &once, &by, &[(&now.join(", "), ""), (&by, "-")]);
         sql.push(&format!(", counted AS ({counted})"));
     }
     wording(claim, collection, &mut sql);

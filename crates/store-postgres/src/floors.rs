@@ -20,6 +20,9 @@ use rota_store::seam::{Claim, Document, Write};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::claim::Alike;
+use crate::of_query;
+
 /// How long after a look from the beginning others begin further on.
 const HOLDS: Duration = Duration::from_millis(200);
 /// How many queries are remembered.
@@ -91,8 +94,29 @@ impl Floors {
         Begin { floor: held.map(|floor| floor.value), query, looked, writes: state.writes }
     }
 
-    /// Takes note of what a query got: the last of it in order, if it got all that it asked for.
-    pub(crate) fn end(&self, begin: Begin, last: Option<&Document>) {
+    /// Takes note of what queries got that were asked one after the other, for so many documents at most. Who got all that it
+    /// might have left nothing before the last of them; who got less has seen the end; and who was not asked any more stays as it
+    /// was.
+    pub(crate) fn end(
+        &self,
+        alike: &Alike<'_>,
+        begins: Vec<Begin>,
+        claimed: &[(usize, Document)],
+        most: usize,
+    ) {
+        let stopped_at = claimed.last().filter(|_| claimed.len() >= most).map(|(nth, _)| *nth);
+        for (nth, (begin, query)) in begins.into_iter().zip(&alike.queries).enumerate() {
+            if stopped_at.is_some_and(|stopped_at| nth > stopped_at) {
+                return;
+            }
+            let got: Vec<&Document> = of_query(claimed, nth).collect();
+            let is_full = got.len() >= query.limit || stopped_at == Some(nth);
+            self.note(begin, got.last().copied().filter(|_| is_full));
+        }
+    }
+
+    /// The last that a query got in order, if it got all that it asked for.
+    fn note(&self, begin: Begin, last: Option<&Document>) {
         let Some((name, by)) = begin.query else { return };
         let field = by.collection.field(by.path);
         let value = last.zip(field).and_then(|(last, field)| field.sort_value(&last.body).as_i64());
@@ -172,14 +196,24 @@ fn guards(collection: &Collection, path: &str, value: &str) -> bool {
     crate::select::guards_an_index(collection, path, value)
 }
 
-/// The field by whose rising values a claim goes through its documents, if it leaves that alone.
+/// The field by whose rising values a claim goes through its documents, if it leaves that alone, asks only for documents that have it,
+/// and leaves none of them as it was asked for.
 fn climbs(claim: &Claim, query: &Query) -> Option<Climbed> {
     let collection = query.collection;
     let field = collection.field(query.order.fields.first()?)?;
     let is_number = matches!(field.kind, Kind::Integer | Kind::Date);
-    let is_set =
-        claim.fields().iter().any(|(path, _)| *path == field.path) || claim.add_one == Some(field.path);
-    (is_number && !is_set && !query.order.descending).then_some(Climbed { collection, path: field.path })
+    let sets = claim.fields();
+    let is_set = sets.iter().any(|(path, _)| *path == field.path) || claim.add_one == Some(field.path);
+    let is_bound =
+        query.filters.iter().any(|filter| matches!(filter, Filter::AtMost(path, _) if *path == field.path));
+    let is_other = |(path, becomes): &(&str, Value)| {
+        query
+            .filters
+            .iter()
+            .any(|filter| matches!(filter, Filter::Is(is, asked) if is == path && asked != becomes))
+    };
+    let climbs = is_number && !is_set && is_bound && !query.order.descending && sets.iter().any(is_other);
+    climbs.then_some(Climbed { collection, path: field.path })
 }
 
 /// The same for queries that differ only in how far they go.
@@ -204,12 +238,23 @@ mod tests {
 
     fn query() -> Query {
         let due = Order { fields: &["runAt", "jobNumber"], descending: false };
-        Query::new(&JOBS, due).filter(Filter::Is("lane", json!("a"))).filter(Filter::AtMost("runAt", 100))
+        Query::new(&JOBS, due)
+            .filter(Filter::Is("status", json!("QUEUED")))
+            .filter(Filter::Is("lane", json!("a")))
+            .filter(Filter::AtMost("runAt", 100))
+            .limit(1)
     }
 
     fn claim() -> Claim {
         let token = ("claimToken", ClaimToken::rising(UnixMillis(1), &[0; 10]));
-        Claim { collection: &JOBS, from: vec![query()], max: 1, set: Vec::new(), add_one: None, token }
+        Claim {
+            collection: &JOBS,
+            from: vec![query()],
+            max: 1,
+            set: vec![("status", json!("STARTED"))],
+            add_one: None,
+            token,
+        }
     }
 
     fn job(run_at: i64) -> (Key, Body) {
@@ -228,7 +273,7 @@ mod tests {
 
     fn with_floor(value: i64) -> Floors {
         let floors = Floors::default();
-        floors.end(floors.begin(&claim(), &query()), Some(&got(value)));
+        floors.note(floors.begin(&claim(), &query()), Some(&got(value)));
         assert_eq!(floor(&floors), Some(value));
         floors
     }
@@ -246,11 +291,11 @@ mod tests {
     async fn who_got_all_goes_on_from_there_for_a_moment() {
         let floors = with_floor(50);
         advance(HOLDS / 2).await;
-        floors.end(floors.begin(&claim(), &query()), Some(&got(60)));
+        floors.note(floors.begin(&claim(), &query()), Some(&got(60)));
         assert_eq!(floor(&floors), Some(60));
         advance(HOLDS / 2).await;
         assert_eq!(floor(&floors), None, "the beginning was last looked at too long ago");
-        floors.end(floors.begin(&claim(), &query()), None);
+        floors.note(floors.begin(&claim(), &query()), None);
         assert_eq!(floor(&floors), None, "who got less has seen the end");
     }
 
@@ -276,14 +321,54 @@ mod tests {
             let floors = with_floor(30);
             let begun = floors.begin(&claim(), &query());
             floors.written(floors.lows(&create(run_at)));
-            floors.end(begun, Some(&got(50)));
+            floors.note(begun, Some(&got(50)));
             assert_eq!(floor(&floors), expected);
         }
         let floors = with_floor(30);
         let begun = floors.begin(&claim(), &query());
         (0..=RECENT).for_each(|_| floors.written(floors.lows(&create(90))));
-        floors.end(begun, Some(&got(50)));
+        floors.note(begun, Some(&got(50)));
         assert_eq!(floor(&floors), None, "there were too many to remember");
+    }
+
+    /// Lanes are asked for their shares first, and then for the rest.
+    #[tokio::test(start_paused = true)]
+    async fn each_of_several_queries_goes_on_where_it_was() {
+        let floors = Floors::default();
+        let lane = |name: &str, limit: usize| {
+            let mut query = query().limit(limit);
+            query.filters.push(Filter::Is("jobName", json!(name)));
+            query
+        };
+        let queries = [lane("a", 2), lane("b", 2), lane("a", 4), lane("b", 4)];
+        let alike = Alike { queries: queries.iter().collect() };
+        let floors_of = || {
+            let begins = queries.iter().map(|query| floors.begin(&claim(), query));
+            begins.map(|begin| begin.floor).collect::<Vec<_>>()
+        };
+        let claimed = |of: &[(usize, i64)], most: usize| {
+            let begins = queries.iter().map(|query| floors.begin(&claim(), query)).collect();
+            let claimed: Vec<_> = of.iter().map(|(nth, run_at)| (*nth, got(*run_at))).collect();
+            floors.end(&alike, begins, &claimed, most);
+        };
+        claimed(&[(0, 1), (0, 2), (1, 1), (1, 2), (2, 3)], 5);
+        assert_eq!(
+            floors_of(),
+            [Some(3), Some(2), Some(3), Some(2)],
+            "the rest of a was cut off, that of b not asked for"
+        );
+        claimed(&[(0, 4), (0, 5), (1, 3), (2, 6)], 5);
+        assert_eq!(floors_of(), [None; 4], "everybody has seen the end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leaves_documents_as_they_were_asked_for_always_begins_at_the_beginning() {
+        let floors = Floors::default();
+        for set in [("status", json!("QUEUED")), ("runAt", json!(7)), ("epoch", json!(7))] {
+            let claim = Claim { set: vec![set], ..claim() };
+            floors.note(floors.begin(&claim, &query()), Some(&got(50)));
+            assert_eq!(floors.begin(&claim, &query()).floor, None);
+        }
     }
 
     /// Nobody knows yet by which field it will be claimed.
@@ -293,7 +378,7 @@ mod tests {
         let lows = floors.lows(&create(40));
         let begun = floors.begin(&claim(), &query());
         floors.written(lows);
-        floors.end(begun, Some(&got(50)));
+        floors.note(begun, Some(&got(50)));
         assert_eq!(floor(&floors), None);
     }
 }

@@ -8,7 +8,7 @@
 //! - [`writer`], [`inbox`]: writes of all callers, gathered into few commits; [`prepared`]: writes made ready for it; [`deeds`]: the
 //!   statement for writes of one kind
 //! - [`claim`]: what is found, changed and returned by one statement; [`floors`]: where it goes on from the last
-//! - [`reader`], [`select`]: what is asked
+//! - [`reader`], [`select`], [`way`]: what is asked, and where it is looked for
 //! - [`numbers`]: what nobody was given before; [`totals`]: differences, folded now and then
 //! - [`notices`]: hints between processes
 
@@ -33,6 +33,7 @@ mod strangers;
 mod tls;
 mod totals;
 mod value;
+mod way;
 mod writer;
 
 use std::ops::Range;
@@ -112,8 +113,8 @@ impl PostgresStore {
         }
     }
 
-    /// Claims for queries that are alike: each from where the last claim for it ended, if that is known of all, and once more from
-    /// the beginning where that was not enough.
+    /// Claims for queries that are alike: each from where the last claim for it ended, if that is known, and once more from the
+    /// beginning where that was not enough.
     async fn claim_alike(
         &self,
         claim: &Claim,
@@ -123,26 +124,20 @@ impl PostgresStore {
         let begins: Vec<Begin> = alike.queries.iter().map(|query| self.floors.begin(claim, query)).collect();
         let share = |(query, begin): (&&Query, &Begin)| Share { limit: query.limit, floor: begin.floor };
         let mut shares: Vec<Share> = alike.queries.iter().zip(&begins).map(share).collect();
-        let further_on = shares.iter().all(|share| share.floor.is_some());
         let mut claimed = self.claim_shares(claim, alike, &shares, most).await?;
+        let further_on = shares.iter().any(|share| share.floor.is_some());
         if further_on && claimed.len() < most {
             for (nth, share) in shares.iter_mut().enumerate() {
                 share.limit -= of_query(&claimed, nth).count().min(share.limit);
                 share.floor = None;
             }
-            let rest = most - claimed.len();
-            if shares.iter().any(|share| share.limit > 0) {
-                let in_part = |error: StoreError| if claimed.is_empty() { error } else { error.in_part() };
-                let more = self.claim_shares(claim, alike, &shares, rest).await.map_err(in_part)?;
-                claimed.splice(0..0, more);
-            }
-            shares.iter_mut().for_each(|share| share.limit = 0);
+            let in_part = |error: StoreError| if claimed.is_empty() { error } else { error.in_part() };
+            let more =
+                self.claim_shares(claim, alike, &shares, most - claimed.len()).await.map_err(in_part)?;
+            claimed.splice(0..0, more);
+            claimed.sort_by_key(|(nth, _)| *nth);
         }
-        for (nth, (begin, share)) in begins.into_iter().zip(&shares).enumerate() {
-            let is_full = share.limit > 0 && of_query(&claimed, nth).count() >= share.limit.min(most);
-            let last = of_query(&claimed, nth).last().filter(|_| is_full);
-            self.floors.end(begin, last);
-        }
+        self.floors.end(alike, begins, &claimed, most);
         Ok(claimed.into_iter().map(|(_, document)| document).collect())
     }
 

@@ -5,10 +5,12 @@ use rota_store::StoreError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use crate::schema::{FACTS, READER, READER_OF_UPGRADED, READS, VERSION, additions, statements};
+use crate::schema::{FACTS, READER, READER_OF_UPGRADED, READS, VERSION, additions, preparations, statements};
 use crate::session::{self, Session, said};
 use crate::strangers;
 
+/// Each statement sees what was written before it got its locks, whatever the server's default is.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /// How often the first statement is tried.
 const TRIES: usize = 5;
 
@@ -19,12 +21,13 @@ pub fn schema() -> String {
 
 /// What brings an older version up to date, as a person would run it.
 pub fn upgrade() -> String {
-    wholly(&script(additions().into_iter(), READER_OF_UPGRADED))
+    let before: String = preparations().into_iter().map(|statement| format!("{statement};\n")).collect();
+    format!("{before}{}", wholly(&script(additions().into_iter(), READER_OF_UPGRADED)))
 }
 
 /// All of it or nothing, whatever it is run with.
 fn wholly(script: &str) -> String {
-    format!("BEGIN;\n{script}COMMIT;\n")
+    format!("{BEGIN};\n{script}COMMIT;\n")
 }
 
 fn script(statements: impl Iterator<Item = String>, reader: i64) -> String {
@@ -48,6 +51,11 @@ pub(crate) async fn open(session: &Session) -> Result<String, StoreError> {
     if found.is_none() {
         strangers::refuse(session, &name).await?;
         make_facts(session).await.map_err(failed)?;
+    }
+    if found.is_some_and(|(found, _)| found > 0) {
+        for statement in preparations() {
+            session.client.batch_execute(&statement).await.map_err(failed)?;
+        }
     }
     let mut tries = 1;
     loop {
@@ -125,7 +133,7 @@ fn is_current(found: Option<(i64, i64)>) -> Result<bool, StoreError> {
 
 /// All of it or nothing, however long it takes to wait for others and to build what is missing.
 async fn make_in_one(session: &Session) -> Result<(), Error> {
-    session.client.batch_execute("BEGIN; SET LOCAL statement_timeout = 0").await?;
+    session.client.batch_execute(&format!("{BEGIN}; SET LOCAL statement_timeout = 0")).await?;
     let made = make(session).await;
     session.client.batch_execute(if made.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
     made

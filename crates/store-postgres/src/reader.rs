@@ -14,9 +14,10 @@ use tokio_postgres::Row;
 
 use crate::names::{column, counted, document, is_shown_by_key, key, table};
 use crate::row::{document_in, key_in, sorted_in, whole_in};
-use crate::select::{self, Sql, order_columns};
+use crate::select::{self, Part, Sql, order_columns};
 use crate::session::{Pool, Session};
 use crate::value::Param;
+use crate::way::Look;
 
 /// A page ends when its documents have more than this, in bytes: a thousand large ones are several pages.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
@@ -64,7 +65,7 @@ pub(crate) async fn find(pool: &Pool, query: &Query) -> Result<Page, StoreError>
     let (mut found, cut) = if query.firsts {
         (session.wholly(firsts(&session, query, limit)).await?, false)
     } else {
-        session.wholly(list(&session, query, limit)).await?
+        session.wholly(list_looking(&session, query, limit)).await?
     };
     if cut {
         session.leave();
@@ -75,17 +76,38 @@ pub(crate) async fn find(pool: &Pool, query: &Query) -> Result<Page, StoreError>
     Ok(Page { documents: found.into_iter().map(|found| found.document).collect(), next })
 }
 
+/// Looks further as long as there is not enough.
+async fn list_looking(
+    session: &Session,
+    query: &Query,
+    limit: usize,
+) -> Result<(Vec<Found>, bool), StoreError> {
+    let mut listed = (Vec::new(), false);
+    for look in select::looks(query) {
+        listed = list(session, query, limit, *look).await?;
+        if listed.0.len() == limit || listed.1 {
+            break;
+        }
+    }
+    Ok(listed)
+}
+
 /// The first documents of a list, and whether it was cut short because they are large.
-async fn list(session: &Session, query: &Query, limit: usize) -> Result<(Vec<Found>, bool), StoreError> {
+async fn list(
+    session: &Session,
+    query: &Query,
+    limit: usize,
+    look: Look,
+) -> Result<(Vec<Found>, bool), StoreError> {
     let (collection, order) = (query.collection, order_columns(query));
     let sorted: String = order.iter().map(|(name, _)| format!("r.{name}, ")).collect();
     let shown = if query.keys_only { key(collection, "r") } else { document(collection, "r") };
     let read = if query.whole { whole_in } else { document_in };
     let (mut found, mut bytes) = (Vec::new(), 0);
-    for sql in select::lists(query, &format!("{sorted}{shown}"), limit) {
-        let statement = session.prepare(&sql.text).await.map_err(session.unavailable("find"))?;
+    for Part { list, goes_on } in select::lists(query, &format!("{sorted}{shown}"), limit, look) {
+        let statement = session.prepare_for(&list).await.map_err(session.unavailable("find"))?;
         let rows =
-            session.client.query_raw(&statement, &sql.values).await.map_err(session.unavailable("find"))?;
+            session.client.query_raw(&statement, &list.values).await.map_err(session.unavailable("find"))?;
         let mut rows = pin!(rows);
         while let Some(row) = rows.try_next().await.map_err(session.unavailable("find"))? {
             let sort_key = sort_key_in(query, &row, &order)?;
@@ -104,6 +126,12 @@ async fn list(session: &Session, query: &Query, limit: usize) -> Result<(Vec<Fou
             if bytes > PAGE_BYTES {
                 return Ok((found, true));
             }
+        }
+        if let Some(goes_on) = goes_on
+            && !session.query(&goes_on).await.map_err(session.unavailable("find"))?.is_empty()
+        {
+            // What stands behind comes before what the next part would give.
+            return Ok((found, false));
         }
     }
     Ok((found, false))
@@ -143,8 +171,8 @@ pub(crate) async fn count(
         Some(path) => (format!("r.{}", column(path)), " GROUP BY 1 ORDER BY 1 NULLS FIRST"),
         None => ("NULL::text".to_owned(), ""),
     };
-    let Sql { text, values } = select::matching(query);
-    let sql = Sql { text: format!("SELECT {value}, count(*){text}{group}"), values };
+    let mut sql = select::matching(query);
+    sql.text = format!("SELECT {value}, count(*){}{group}", sql.text);
     let damaged = |why: String| StoreError::damaged(format!("count {}", query.collection.name), why);
     let tally = |row: Row| {
         let count: i64 = row.try_get(1).map_err(|error| error.to_string())?;

@@ -30,6 +30,9 @@ pub(crate) const READER_OF_UPGRADED: i64 = 1;
 /// then the documents did not change, only what they are listed by.
 pub(crate) const READS: i64 = 1;
 
+/// How the server keeps up with tables that grow fast: lists are planned by what it knows of them.
+const ANALYSED_EARLY: &str = "autovacuum_analyze_scale_factor = 0.02";
+
 /// What is there before anything else: who makes the rest holds its row.
 pub(crate) const FACTS: &str =
     "CREATE TABLE IF NOT EXISTS facts (name text PRIMARY KEY, value bigint NOT NULL)";
@@ -82,28 +85,43 @@ pub(crate) fn additions() -> Vec<String> {
     tables.chain(filled).chain(built).chain(others).chain(instead).chain(told).collect()
 }
 
+/// What comes before the rest, on its own: whoever searches reads the rows first and then the register, so that a lock on it that is
+/// held for long would stand in its way, and it in ours.
+pub(crate) fn preparations() -> Vec<String> {
+    let with_register = ALL.iter().copied().filter(|collection| has_register(collection));
+    let added = |collection: &'static Collection| {
+        let fields = registered(collection)
+            .map(|field| format!("ADD COLUMN IF NOT EXISTS {} {}", column(field.path), sql_type(field.kind)));
+        let register = register_table(collection);
+        format!("ALTER TABLE {register} {}, SET ({ANALYSED_EARLY})", fields.collect::<Vec<_>>().join(", "))
+    };
+    with_register.map(added).collect()
+}
+
 /// Enters every document into a register that did not list them yet, and has the server do so for what older nodes make from now on.
 fn catch_up(collection: &'static Collection) -> Vec<String> {
     let (rows, register) = (table(collection), register_table(collection));
-    let added = registered(collection)
-        .map(|field| format!("ADD COLUMN IF NOT EXISTS {} {}", column(field.path), sql_type(field.kind)));
     let names: Vec<String> = registered(collection).map(|field| column(field.path)).collect();
     let new: String = names.iter().map(|name| format!(", NEW.{name}")).collect();
+    let given: String = (2..).zip(&names).map(|(nth, _)| format!(", ${nth}")).collect();
     let set: Vec<String> = names.iter().map(|name| format!("{name} = excluded.{name}")).collect();
-    let (into, set) = (format!("{register} (id, {})", names.join(", ")), set.join(", "));
+    let (columns, set) = (names.join(", "), set.join(", "));
     let function = index_name(collection, "register");
+    // Wherever the tables stand, whoever writes to them: its search path may be another.
+    let entered = format!(
+        "INSERT INTO %I.{register} (id, {columns}) VALUES ($1{given}) ON CONFLICT (id) DO UPDATE SET {set}"
+    );
     vec![
-        format!("ALTER TABLE {register} {}", added.collect::<Vec<_>>().join(", ")),
         format!(
-            "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS \
-             $$BEGIN INSERT INTO {into} VALUES (NEW.id{new}) ON CONFLICT (id) DO UPDATE SET {set}; RETURN NULL; END$$"
+            "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
+             EXECUTE format('{entered}', TG_TABLE_SCHEMA) USING NEW.id{new}; RETURN NULL; END$$"
         ),
         format!(
             "CREATE OR REPLACE TRIGGER register AFTER INSERT ON {rows} FOR EACH ROW EXECUTE FUNCTION {function}()"
         ),
         format!(
-            "INSERT INTO {into} SELECT id, {} FROM {rows} WHERE {} ON CONFLICT (id) DO UPDATE SET {set}",
-            names.join(", "),
+            "INSERT INTO {register} (id, {columns}) SELECT id, {columns} FROM {rows} WHERE {} \
+             ON CONFLICT (id) DO UPDATE SET {set}",
             is_shown(collection, "")
         ),
     ]
@@ -153,7 +171,8 @@ fn register(collection: &Collection) -> String {
         registered(collection).map(|field| format!(", {} {}", column(field.path), sql_type(field.kind)));
     let words = collection.text.iter().map(|path| format!(", {} tsvector", words_column(path)));
     let columns: String = words.chain(fields).collect();
-    format!("CREATE TABLE {} (id text COLLATE \"C\" PRIMARY KEY{columns})", register_table(collection))
+    let register = register_table(collection);
+    format!("CREATE TABLE {register} (id text COLLATE \"C\" PRIMARY KEY{columns}) WITH ({ANALYSED_EARLY})")
 }
 
 /// Rows that change are written anew beside the old ones, which are cleared out early: a claim walks past what is not.
@@ -295,6 +314,8 @@ fn overlay(member: &str, fields: &[(&str, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rota_store::collection::JOBS;
+
     use super::*;
 
     /// Who holds a lock that readers wait for does nothing else any more that takes long.
@@ -309,6 +330,23 @@ mod tests {
         };
         assert!(all[first..].iter().all(quick), "{all:?}");
         assert!(!all[..first].iter().any(quick), "{all:?}");
+    }
+
+    /// Whoever searches has the rows and wants the register: who had locked it, and wanted the rows, would wait for ever.
+    #[test]
+    fn nothing_but_a_short_statement_of_its_own_keeps_readers_from_the_register() {
+        let register = register_table(&JOBS);
+        let locks = |statement: &String| statement.starts_with(&format!("ALTER TABLE {register}"));
+        assert!(!additions().iter().any(locks));
+        assert_eq!(preparations().iter().filter(|statement| locks(statement)).count(), 1);
+    }
+
+    /// Its lines are known by their ids alone.
+    #[test]
+    fn no_domain_has_a_register_of_its_own() {
+        let with_register = || ALL.iter().filter(|collection| has_register(collection));
+        assert!(with_register().all(|collection| collection.reach == Reach::Installation));
+        assert!(with_register().count() > 0);
     }
 
     /// Databases are made by these statements. If this fails for a version that was released, raise [`VERSION`] first, and keep

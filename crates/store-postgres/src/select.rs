@@ -1,30 +1,28 @@
 //! A query as statements. Where a list goes on behind a cursor, it is asked for in parts, each a range that an index gives in
 //! order, as in the other stores: a comparison of whole rows would lose the documents that lack a value.
-//!
-//! Rows are called `r`. A list in the order of an index of the register walks through that, as `l`, and looks up the row of each
-//! line.
+//! Rows are called `r`, and lines of the register `l`.
 
-use rota_store::collection::{Collection, Index, Kind};
+use rota_store::collection::{Collection, Kind};
 use rota_store::query::{Filter, Query};
-use rota_store::words::{Word, Words};
+use rota_store::words::{Word, Words, divided};
 use serde_json::Value;
 
-use crate::names::{
-    column, has_register, is_of_register, is_shown, is_shown_by_key, key_columns, register_table, registered,
-    table, words_column,
-};
+use crate::names::{column, has_register, is_shown, key_columns, register_table, table, words_column};
 use crate::value::Param;
+use crate::way::{Asked, Look, Way, goes_on};
 
 /// A statement on its way: its text, and the values it names by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sql {
     pub(crate) text: String,
     pub(crate) values: Vec<Param>,
+    /// Whether it is planned each time, for what is there by then: otherwise once for a connection.
+    pub(crate) planned_anew: bool,
 }
 
 impl Sql {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), values: Vec::new() }
+        Self { text: text.into(), ..Self::default() }
     }
 
     pub(crate) fn push(&mut self, text: &str) {
@@ -76,101 +74,61 @@ fn order_in(query: &Query, place: impl Fn(&str) -> String) -> String {
     sorted.collect::<Vec<_>>().join(", ")
 }
 
-/// What a list walks through.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Rows,
-    /// The register, line by line, and the row of each.
-    Register,
-    /// Either: the server knows how many rows there are in a state that has an index of its own.
-    Both,
+/// ` FROM … WHERE …`: what a query is about, without order and cursor.
+pub(crate) fn matching(query: &Query) -> Sql {
+    let (sql, asked) = conditions(query, Way::Rows);
+    let Asked { rows, words, .. } = asked;
+    let from = match query.hidden_before {
+        None => format!("{} AS r WHERE {}", table(query.collection), is_shown(query.collection, "r.")),
+        // Those few on their own, by their index: in the order asked for, the server would rather walk through all there are.
+        Some(at) => format!(
+            "(SELECT * FROM {} WHERE hidden_at IS NOT NULL AND hidden_at <= {} OFFSET 0) AS r WHERE true",
+            table(query.collection),
+            at.0
+        ),
+    };
+    Sql { text: format!(" FROM {from}{rows}{words}"), ..sql }
 }
 
-impl Way {
-    /// A column of what is listed.
-    fn column(self, collection: &Collection, name: &str) -> String {
-        let is_registered = || registered(collection).any(|field| column(field.path) == name) || name == "id";
-        let row = if self != Way::Rows && is_registered() { "l" } else { "r" };
-        format!("{row}.{name}")
+/// What a query asks for, and the values that it names.
+fn conditions(query: &Query, way: Way) -> (Sql, Asked) {
+    let (mut sql, mut asked) = (Sql::default(), Asked::default());
+    let collection = query.collection;
+    if let Some(domain) = &query.domain {
+        let domain = sql.value(Param::Text(domain.to_string()));
+        asked.rows.push_str(&format!(" AND r.in_domain = {domain}"));
     }
-
-    /// What it goes through.
-    fn from(self, collection: &Collection) -> String {
-        let (rows, register) = (table(collection), register_table(collection));
-        match self {
-            Way::Rows => format!("{rows} AS r WHERE {}", is_shown(collection, "r.")),
-            // In this order, and in no other: what the server knows of an empty table must not decide for a full one.
-            Way::Register => format!(
-                "{register} AS l CROSS JOIN LATERAL (SELECT * FROM {rows} AS r WHERE r.id = l.id AND {} OFFSET 0) AS r \
-                 WHERE true",
-                is_shown_by_key(collection, "r.")
-            ),
-            Way::Both => {
-                format!(
-                    "{register} AS l JOIN {rows} AS r ON r.id = l.id WHERE {}",
-                    is_shown(collection, "r.")
-                )
+    for filter in &query.filters {
+        let text = format!(" AND {}", condition(collection, way, filter, &mut sql));
+        match filter.path() {
+            None => asked.words.push_str(&text),
+            Some(path) if way.is_of_line(collection, &column(path)) => asked.lines.push_str(&text),
+            Some(path) => {
+                asked.rows.push_str(&text);
+                asked.words.push_str(&name_in_words(collection, way, path, filter, &mut sql));
             }
         }
     }
-
-    fn of(query: &Query) -> Self {
-        let (collection, indexes) = (query.collection, query.collection.indexes);
-        let is = |path: &str, value: Option<&str>| {
-            let given = |filter: &Filter| matches!(filter, Filter::Is(is, given) if *is == path && value.is_none_or(|value| given == value));
-            query.filters.iter().any(given)
-        };
-        let serves = |index: &&Index| {
-            let bound = index.fields.iter().take_while(|path| is(path, None)).count();
-            index.fields.get(bound..) == Some(query.order.fields)
-        };
-        let holds = |index: &&Index| index.only.is_some_and(|(path, value)| is(path, Some(value)));
-        let by_line =
-            indexes.iter().filter(|index| is_of_register(collection, index)).any(|index| serves(&index));
-        let of_state: Vec<&Index> = indexes.iter().filter(holds).collect();
-        if !by_line || query.hidden_before.is_some() || of_state.iter().any(serves) {
-            Way::Rows
-        } else if of_state.is_empty() {
-            Way::Register
-        } else {
-            Way::Both
-        }
-    }
+    (sql, asked)
 }
 
-/// ` FROM … WHERE …`: what a query is about, without order and cursor.
-pub(crate) fn matching(query: &Query) -> Sql {
-    matching_by(query, Way::Rows)
+/// Whose name is asked for has its words, and those have an index.
+fn name_in_words(collection: &Collection, way: Way, path: &str, filter: &Filter, sql: &mut Sql) -> String {
+    let Filter::Is(_, Value::String(name)) = filter else { return String::new() };
+    let words = divided(name);
+    if way == Way::Rows || !collection.text.contains(&path) || words.is_empty() {
+        return String::new();
+    }
+    let all: Vec<String> = words.split(' ').map(|word| format!("'{word}'")).collect();
+    let all = sql.value(Param::Text(all.join(" & ")));
+    format!(" AND l.{} @@ {all}::text::tsquery", words_column(path))
 }
 
-fn matching_by(query: &Query, way: Way) -> Sql {
-    let mut sql = Sql::default();
-    let collection = query.collection;
-    match query.hidden_before {
-        None => sql.text = format!(" FROM {}", way.from(collection)),
-        Some(at) => {
-            // Those few on their own, by their index: in the order asked for, the server would rather walk through all there are.
-            let (rows, at) = (table(collection), sql.value(Param::Int(at.0)));
-            sql.text = format!(
-                " FROM (SELECT * FROM {rows} WHERE hidden_at IS NOT NULL AND hidden_at <= {at} OFFSET 0) AS r WHERE true"
-            );
-        }
-    }
-    if let Some(domain) = &query.domain {
-        let domain = sql.value(Param::Text(domain.to_string()));
-        sql.push(&format!(" AND r.in_domain = {domain}"));
-    }
-    for filter in &query.filters {
-        condition(collection, way, filter, &mut sql);
-    }
-    sql
-}
-
-fn condition(collection: &Collection, way: Way, filter: &Filter, sql: &mut Sql) {
+fn condition(collection: &Collection, way: Way, filter: &Filter, sql: &mut Sql) -> String {
     let kind =
         filter.path().and_then(|path| collection.field(path)).map_or(Kind::Keyword, |field| field.kind);
     let name = filter.path().map(|path| way.column(collection, &column(path))).unwrap_or_default();
-    let text = match filter {
+    match filter {
         Filter::Is(path, Value::String(value)) if guards_an_index(collection, path, value) => {
             // A literal, and not a value: only then is it seen that a partial index applies.
             format!("{name} = '{value}'")
@@ -187,9 +145,7 @@ fn condition(collection: &Collection, way: Way, filter: &Filter, sql: &mut Sql) 
         Filter::AtMost(_, most) => format!("{name} <= {}", sql.value(Param::Int(*most))),
         Filter::Absent(_) => format!("{name} IS NULL"),
         Filter::Text(typed) => worded(collection, way, &Words::parse(typed), sql),
-    };
-    sql.push(" AND ");
-    sql.push(&text);
+    }
 }
 
 /// Each of the words stands in one of the texts that are searched.
@@ -218,25 +174,58 @@ pub(crate) fn guards_an_index(collection: &Collection, path: &str, value: &str) 
     collection.indexes.iter().any(|index| index.only == Some((path, value)))
 }
 
-/// The statements whose answers, one after the other, are the list; each gives so many rows at most. `columns` is what is
-/// answered.
-pub(crate) fn lists(query: &Query, columns: &str, limit: usize) -> Vec<Sql> {
+/// How far a list looks for its documents, one after the other until one finds enough.
+pub(crate) fn looks(query: &Query) -> &'static [Look] {
+    let has_words = |filter: &Filter| match filter {
+        Filter::Text(_) => true,
+        Filter::Is(path, _) => query.collection.text.contains(path),
+        _ => false,
+    };
+    let by_line = Way::of(query) == Way::Register;
+    if by_line && query.filters.iter().any(has_words) { &[Look::Near, Look::ByWords] } else { &[Look::All] }
+}
+
+/// A part of a list: the statement for it and, where that does not look at all of it, one that asks whether there is more.
+pub(crate) struct Part {
+    pub(crate) list: Sql,
+    pub(crate) goes_on: Option<Sql>,
+}
+
+/// The parts that are the list, one after the other; each gives so many rows at most. `columns` is what is answered.
+pub(crate) fn lists(query: &Query, columns: &str, limit: usize, look: Look) -> Vec<Part> {
     let way = Way::of(query);
-    let base = matching_by(query, way);
     let order = order_in(query, |name| way.column(query.collection, name));
-    let parts = ranges(query, way);
-    let list = |range: Option<Range>| {
-        let Sql { text, values } = base.clone();
-        let mut sql = Sql { text: format!("SELECT {columns}{text}"), values };
-        range.into_iter().for_each(|range| range.narrow(&mut sql));
-        sql.push(&format!(" ORDER BY {order} LIMIT {limit}"));
-        sql
+    let part = |range: Option<&Range>| {
+        let (mut sql, mut asked) = match way {
+            Way::Rows => (matching(query), Asked::default()),
+            way => conditions(query, way),
+        };
+        asked.lines.extend(range.map(|range| range.condition(&mut sql)));
+        let from = match way {
+            Way::Rows => format!("{}{}", sql.text, asked.lines),
+            way => format!(" FROM {}", way.from(query.collection, look, &asked, &order)),
+        };
+        sql.text = format!("SELECT {columns}{from} ORDER BY {order} LIMIT {limit}");
+        // How lines and rows are best gone through depends on how many there are by now.
+        sql.planned_anew = way != Way::Rows;
+        Part { list: sql, goes_on: (look == Look::Near).then(|| goes_on_behind(query, way, range)) }
     };
     if query.after.is_none() {
-        vec![list(None)]
+        vec![part(None)]
     } else {
-        parts.into_iter().map(|range| list(Some(range))).collect()
+        ranges(query, way).iter().map(|range| part(Some(range))).collect()
     }
+}
+
+/// Asks whether there are more lines in a range than somebody looks at who looks near.
+fn goes_on_behind(query: &Query, way: Way, range: Option<&Range>) -> Sql {
+    let mut of_lines = query.clone();
+    let is_of_line = |path| way.is_of_line(query.collection, &column(path));
+    of_lines.filters.retain(|filter| filter.path().is_some_and(is_of_line));
+    let (mut sql, mut asked) = conditions(&of_lines, way);
+    asked.lines.extend(range.map(|range| range.condition(&mut sql)));
+    sql.text = goes_on(query.collection, &asked);
+    sql
 }
 
 /// Documents that share some values with the cursor, and stand behind it in the next.
@@ -252,23 +241,23 @@ enum Behind {
 }
 
 impl Range {
-    fn narrow(self, sql: &mut Sql) {
+    fn condition(&self, sql: &mut Sql) -> String {
+        let mut text = String::new();
         for (name, value) in &self.shared {
-            let text = if value.is_null() {
+            text.push_str(&if value.is_null() {
                 format!(" AND {name} IS NULL")
             } else {
                 format!(" AND {name} = {}", sql.value(param(value)))
-            };
-            sql.push(&text);
+            });
         }
-        let text = match self.behind {
+        text.push_str(&match &self.behind {
             Behind::Compared { name, sign, value } => {
-                format!(" AND {name} {sign} {}", sql.value(param(&value)))
+                format!(" AND {name} {sign} {}", sql.value(param(value)))
             }
             Behind::Absent(name) => format!(" AND {name} IS NULL"),
             Behind::Present(name) => format!(" AND {name} IS NOT NULL"),
-        };
-        sql.push(&text);
+        });
+        text
     }
 }
 
@@ -306,9 +295,9 @@ pub(crate) fn firsts(query: &Query, limit: usize) -> Vec<Sql> {
     let shown = query.after.as_ref().and_then(|cursor| cursor.key.first());
     let mut statements = Vec::new();
     if query.after.is_none() {
-        let Sql { text, values } = matching(query);
-        let text = format!("SELECT {columns}{text} AND r.{first} IS NULL ORDER BY {by} LIMIT 1");
-        statements.push(Sql { text, values });
+        let mut sql = matching(query);
+        sql.text = format!("SELECT {columns}{} AND r.{first} IS NULL ORDER BY {by} LIMIT 1", sql.text);
+        statements.push(sql);
     }
     let mut sql = matching(query);
     let condition = std::mem::take(&mut sql.text);

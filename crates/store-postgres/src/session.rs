@@ -177,6 +177,11 @@ impl Session {
         Ok(statement)
     }
 
+    /// The same, unless it is to be planned each time.
+    pub(crate) async fn prepare_for(&self, sql: &Sql) -> Result<Statement, Error> {
+        if sql.planned_anew { self.client.prepare(&sql.text).await } else { self.prepare(&sql.text).await }
+    }
+
     /// Does something, and knows if it was left half-way: who gives up waiting leaves a connection that is busy.
     pub(crate) async fn wholly<T>(&self, work: impl Future<Output = T>) -> T {
         *self.under_way() = Some(Instant::now());
