@@ -10,7 +10,7 @@ use rota_store::query::{Filter, Query};
 use crate::names::{column, is_of_register, is_shown, is_shown_by_key, register_table, registered, table};
 
 /// How many lines a list by words walks through before it looks the words up.
-const NEAR: usize = 5_000;
+const NEAR: usize = 10_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
