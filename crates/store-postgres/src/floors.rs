@@ -115,6 +115,11 @@ impl Floors {
         }
     }
 
+    /// The next one begins at the beginning.
+    pub(crate) fn forget(&self, begin: Begin) {
+        self.note(begin, None);
+    }
+
     /// The last that a query got in order, if it got all that it asked for.
     fn note(&self, begin: Begin, last: Option<&Document>) {
         let Some((name, by)) = begin.query else { return };

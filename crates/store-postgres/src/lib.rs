@@ -136,8 +136,11 @@ impl PostgresStore {
                 self.claim_shares(claim, alike, &shares, most - claimed.len()).await.map_err(in_part)?;
             claimed.splice(0..0, more);
             claimed.sort_by_key(|(nth, _)| *nth);
+            // What was found before a floor may not have been all of it.
+            begins.into_iter().for_each(|begin| self.floors.forget(begin));
+        } else {
+            self.floors.end(alike, begins, &claimed, most);
         }
-        self.floors.end(alike, begins, &claimed, most);
         Ok(claimed.into_iter().map(|(_, document)| document).collect())
     }
 

@@ -1,16 +1,23 @@
 //! Whether the database is ours to use, and how it is made and brought up to date: by whichever node comes first, while the
 //! others wait.
 
+use std::time::Duration;
+
 use rota_store::StoreError;
+use tokio::time::sleep;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use crate::schema::{FACTS, READER, READER_OF_UPGRADED, READS, VERSION, additions, preparations, statements};
+use crate::schema::{
+    FACTS, Preparation, READER, READER_OF_UPGRADED, READS, VERSION, additions, preparations, statements,
+};
 use crate::session::{self, Session, said};
 use crate::strangers;
 
 /// Each statement sees what was written before it got its locks, whatever the server's default is.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+/// How long others are left alone who use what is to be changed.
+const PAUSE: Duration = Duration::from_millis(500);
 /// How often the first statement is tried.
 const TRIES: usize = 5;
 
@@ -21,7 +28,8 @@ pub fn schema() -> String {
 
 /// What brings an older version up to date, as a person would run it.
 pub fn upgrade() -> String {
-    let before: String = preparations().into_iter().map(|statement| format!("{statement};\n")).collect();
+    let before: String =
+        preparations().into_iter().map(|before| format!("{};\n", before.statement)).collect();
     format!("{before}{}", wholly(&script(additions().into_iter(), READER_OF_UPGRADED)))
 }
 
@@ -53,8 +61,8 @@ pub(crate) async fn open(session: &Session) -> Result<String, StoreError> {
         make_facts(session).await.map_err(failed)?;
     }
     if found.is_some_and(|(found, _)| found > 0) {
-        for statement in preparations() {
-            session.client.batch_execute(&statement).await.map_err(failed)?;
+        for preparation in preparations() {
+            prepare(session, &preparation).await.map_err(failed)?;
         }
     }
     let mut tries = 1;
@@ -128,6 +136,28 @@ fn is_current(found: Option<(i64, i64)>) -> Result<bool, StoreError> {
             Err(StoreError::refused("open the store", why))
         }
         found => Ok(found.is_some_and(|(found, _)| found >= VERSION)),
+    }
+}
+
+/// Waits for those who use the table, as long as it takes, but never for long at a time: whoever comes meanwhile waits behind us.
+async fn prepare(session: &Session, preparation: &Preparation) -> Result<(), Error> {
+    loop {
+        let row = session.client.query_one(preparation.is_needed.as_str(), &[]).await?;
+        if !row.try_get::<_, bool>(0)? {
+            return Ok(());
+        }
+        session.client.batch_execute("BEGIN; SET LOCAL lock_timeout = '2s'").await?;
+        match session.client.batch_execute(&preparation.statement).await {
+            Ok(()) => return session.client.batch_execute("COMMIT").await,
+            Err(error) => {
+                session.client.batch_execute("ROLLBACK").await?;
+                if error.code() != Some(&SqlState::LOCK_NOT_AVAILABLE) {
+                    return Err(error);
+                }
+                tracing::info!("waiting for those who read a table that is to be brought up to date");
+                sleep(PAUSE).await;
+            }
+        }
     }
 }
 

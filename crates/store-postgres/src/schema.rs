@@ -87,15 +87,35 @@ pub(crate) fn additions() -> Vec<String> {
 
 /// What comes before the rest, on its own: whoever searches reads the rows first and then the register, so that a lock on it that is
 /// held for long would stand in its way, and it in ours.
-pub(crate) fn preparations() -> Vec<String> {
+pub(crate) fn preparations() -> Vec<Preparation> {
     let with_register = ALL.iter().copied().filter(|collection| has_register(collection));
-    let added = |collection: &'static Collection| {
-        let fields = registered(collection)
-            .map(|field| format!("ADD COLUMN IF NOT EXISTS {} {}", column(field.path), sql_type(field.kind)));
+    with_register.map(Preparation::of).collect()
+}
+
+/// Columns that are added to a register.
+pub(crate) struct Preparation {
+    pub(crate) statement: String,
+    /// Asks whether it is needed: who only waits to find out that it is not would keep everybody else waiting, too.
+    pub(crate) is_needed: String,
+}
+
+impl Preparation {
+    fn of(collection: &'static Collection) -> Self {
         let register = register_table(collection);
-        format!("ALTER TABLE {register} {}, SET ({ANALYSED_EARLY})", fields.collect::<Vec<_>>().join(", "))
-    };
-    with_register.map(added).collect()
+        let names: Vec<String> = registered(collection).map(|field| column(field.path)).collect();
+        let added = registered(collection)
+            .map(|field| format!("ADD COLUMN IF NOT EXISTS {} {}", column(field.path), sql_type(field.kind)));
+        let added = added.collect::<Vec<_>>().join(", ");
+        let plain: Vec<String> = names.iter().map(|name| format!("'{}'", name.trim_matches('"'))).collect();
+        Self {
+            statement: format!("ALTER TABLE {register} {added}, SET ({ANALYSED_EARLY})"),
+            is_needed: format!(
+                "SELECT count(*) < {} FROM pg_attribute WHERE attrelid = to_regclass('{register}') AND attname IN ({})",
+                names.len(),
+                plain.join(", ")
+            ),
+        }
+    }
 }
 
 /// Enters every document into a register that did not list them yet, and has the server do so for what older nodes make from now on.
@@ -338,7 +358,7 @@ mod tests {
         let register = register_table(&JOBS);
         let locks = |statement: &String| statement.starts_with(&format!("ALTER TABLE {register}"));
         assert!(!additions().iter().any(locks));
-        assert_eq!(preparations().iter().filter(|statement| locks(statement)).count(), 1);
+        assert_eq!(preparations().iter().filter(|before| locks(&before.statement)).count(), 1);
     }
 
     /// Its lines are known by their ids alone.

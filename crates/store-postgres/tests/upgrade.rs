@@ -108,6 +108,40 @@ async fn is_brought_up_to_date_once(url: String) {
     assert_eq!(fact(&new, "reader"), HERE.to_string(), "older nodes would leave out what is listed");
 }
 
+/// Whoever comes while another brings the tables up to date waits for it, and nobody who searches waits behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_while_tables_are_brought_up_to_date_is_in_nobodys_way() {
+    let server = Server::start(false);
+    let url = server.fresh();
+    run_sql(&url, VERSION_2);
+    made_by_older(&url, "a", "old");
+    let upgrade = rota_store_postgres::upgrade();
+    let (before, rest) = upgrade.split_once("BEGIN").unwrap();
+    run_sql(&url, before);
+    let rest = format!("BEGIN{rest}").replace("COMMIT;", "SELECT pg_sleep(3); COMMIT;");
+    let upgrading = {
+        let url = url.clone();
+        tokio::task::spawn_blocking(move || run_sql(&url, &rest))
+    };
+    let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    while run_sql(&url, sleeps) == "0" {
+        assert!(!upgrading.is_finished(), "it was not seen");
+    }
+    let opens = {
+        let url = url.clone();
+        tokio::spawn(async move { PostgresStore::open(&url).await })
+    };
+    // It waits for the row that whoever makes the tables holds, and for no table.
+    let held_up = "SELECT string_agg(DISTINCT locktype, ' ') FROM pg_locks WHERE NOT granted";
+    let mut met = run_sql(&url, held_up);
+    while met.is_empty() && !upgrading.is_finished() {
+        met = run_sql(&url, held_up);
+    }
+    assert_eq!(met, "transactionid");
+    upgrading.await.unwrap();
+    assert_eq!(listed(&opens.await.unwrap().unwrap(), None).await, ["a"]);
+}
+
 /// Nodes that are at work on tables that somebody brings up to date go on, and what they make is listed like everything else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_older_nodes_make_beside_newer_ones_is_listed() {
