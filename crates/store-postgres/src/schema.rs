@@ -26,8 +26,8 @@ pub(crate) const READER: i64 = 3;
 /// The same of what this one brings up to date: older nodes that are at work on it go on, since what they leave out is added to what
 /// they write ([`catch_up`]).
 pub(crate) const READER_OF_UPGRADED: i64 = 1;
-/// The oldest version whose documents are read by their keys and in their order as they stand, without bringing it up to date: since
-/// then the documents did not change, only what they are listed by.
+/// The oldest version whose documents are read by their keys and in the order of these as they stand, without bringing it up to date:
+/// since then the documents did not change, only what they are listed by.
 pub(crate) const READS: i64 = 1;
 
 /// How the server keeps up with tables that grow fast: lists are planned by what it knows of them.

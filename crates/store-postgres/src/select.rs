@@ -76,18 +76,18 @@ fn order_in(query: &Query, place: impl Fn(&str) -> String) -> String {
 
 /// ` FROM … WHERE …`: what a query is about, without order and cursor.
 pub(crate) fn matching(query: &Query) -> Sql {
-    let (sql, asked) = conditions(query, Way::Rows);
-    let Asked { rows, words, .. } = asked;
+    let (mut sql, Asked { rows, words, .. }) = conditions(query, Way::Rows);
     let from = match query.hidden_before {
         None => format!("{} AS r WHERE {}", table(query.collection), is_shown(query.collection, "r.")),
         // Those few on their own, by their index: in the order asked for, the server would rather walk through all there are.
         Some(at) => format!(
             "(SELECT * FROM {} WHERE hidden_at IS NOT NULL AND hidden_at <= {} OFFSET 0) AS r WHERE true",
             table(query.collection),
-            at.0
+            sql.value(Param::Int(at.0))
         ),
     };
-    Sql { text: format!(" FROM {from}{rows}{words}"), ..sql }
+    sql.text = format!(" FROM {from}{rows}{words}");
+    sql
 }
 
 /// What a query asks for, and the values that it names.
