@@ -181,7 +181,8 @@ async fn make_facts(session: &Session) -> Result<(), Error> {
 }
 
 fn is_crossed(error: &Error) -> bool {
-    matches!(error.code(), Some(&SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_TABLE))
+    let crossed = [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_TABLE, SqlState::DUPLICATE_OBJECT];
+    error.code().is_some_and(|code| crossed.contains(code))
 }
 
 /// The version of what is there, and of the oldest that understands it.
