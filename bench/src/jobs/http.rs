@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rota_client::Client;
-use rota_client::jobs::JobFilter;
 use rota_model::domain::Domain;
 use rota_model::job::JobStatus;
 use rota_testkit::process::{Home, KEY, Rota};
@@ -78,18 +77,17 @@ async fn submit(on: On, jobs: usize, connections: usize, batch: usize, due: bool
     }
     let accepted = per_second(calls * connections * batch, began.elapsed());
     if due {
-        until_all_ended(&rota.url).await;
+        until_all_ended(&rota.url, calls * connections * batch).await;
     }
     (accepted, per_second(calls * connections * batch, began.elapsed()))
 }
 
-async fn until_all_ended(url: &str) {
+/// Asks for the totals, which are kept: a list of what waits would be looked for among all that has ended.
+async fn until_all_ended(url: &str, jobs: usize) {
     let client = Client::new(url, KEY).unwrap();
-    for status in [JobStatus::Queued, JobStatus::Started, JobStatus::Queued] {
-        let filter = JobFilter { status: Some(status), limit: Some(1), ..JobFilter::default() };
-        while !client.jobs(&Domain::default(), &filter).await.unwrap().items.is_empty() {
-            sleep(Duration::from_millis(5)).await;
-        }
+    while client.job_counts(&Domain::default()).await.unwrap().of("noop", JobStatus::Successful) < jobs as u64
+    {
+        sleep(Duration::from_millis(10)).await;
     }
 }
 
