@@ -11,15 +11,15 @@
 
 use std::collections::BTreeMap;
 
-use rota_store::collection::{Collection, Kind};
+use rota_store::collection::{Collection, Field, Kind};
 use rota_store::query::{Filter, Query};
 use rota_store::seam::Claim;
 use serde_json::Value;
 
 use crate::deeds::{self, Twins, differences};
-use crate::names::{column, counted, document, is_shown, key_columns, table, words_column};
+use crate::names::{column, counted, document_with, is_shown, key_columns, table, words_column};
 use crate::prepared::{Deed, changed_words, words_of_change};
-use crate::row::{Cell, cells_of};
+use crate::row::{Cell, cells_of, unchanged};
 use crate::select::{Sql, guards_an_index, order_by};
 use crate::value::Param;
 
@@ -170,7 +170,7 @@ impl Asked {
 }
 
 /// The statement that claims at most so many for these queries. Its answer has the columns of
-/// [`crate::names::document`], then the place of each and the number of its query, from 1 on.
+/// [`crate::names::document`] but for what it sets, then the place of each and the number of its query, from 1 on.
 pub(crate) fn statement(
     claim: &Claim,
     alike: &Alike<'_>,
@@ -212,7 +212,10 @@ pub(crate) fn statement(
         let now: Vec<&str> =
             kinds.iter().map(|name| set.get(name).map_or(name.as_str(), String::as_str)).collect();
         // Queries may overlap, and what we have locked ourselves is not skipped: then one is picked twice, and changed once.
-        let once = format!("(SELECT DISTINCT {}, {by} FROM picked) AS picked", keys.join(", "));
+        let once = match alike.queries.len() {
+            1 => "picked".to_owned(),
+            _ => format!("(SELECT DISTINCT {}, {by} FROM picked) AS picked", keys.join(", ")),
+        };
         let counted = differences(collection, &once, &by, &[(&now.join(", "), ""), (&by, "-")]);
         sql.push(&format!(", counted AS ({counted})"));
     }
@@ -221,9 +224,26 @@ pub(crate) fn statement(
     sql.push(&format!(
         " UPDATE {rows} AS r SET {} FROM picked WHERE {same} RETURNING {}, picked.place, picked.nth",
         set.join(", "),
-        document(collection, "r")
+        document_with(collection, "r", unchanged(collection, &change(claim)))
     ));
     Some(sql)
+}
+
+/// What a claim sets, as it is read from then on: it need not come back with each.
+pub(crate) fn change(claim: &Claim) -> Vec<(&'static Field, Value)> {
+    let fields = claim.fields();
+    let known = cells_of(claim.collection, &fields).into_iter().filter_map(|(nth, cell)| {
+        let field = claim.collection.fields.get(nth)?;
+        let given = || fields.iter().find(|(path, _)| *path == field.path).map(|(_, value)| value.clone());
+        let value = match cell {
+            Cell::Null => Value::Null,
+            Cell::Text(text) => Value::from(text),
+            Cell::Int(int) => Value::from(int),
+            Cell::Json(_) => given()?,
+        };
+        Some((field, value))
+    });
+    known.collect()
 }
 
 /// The words of what is set, if that is searched: the same for each.

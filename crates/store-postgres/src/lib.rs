@@ -41,11 +41,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rota_store::collection::Collection;
+use rota_store::collection::{Collection, Field};
 use rota_store::hints::{Changes, Hint, HintSender};
 use rota_store::query::{Page, Query};
 use rota_store::seam::{Claim, Document, Key, Promises, Store, Tally, Write, Written};
 use rota_store::{StoreError, limits};
+use serde_json::Value;
 use tokio_postgres::Row;
 
 pub use grants::grants;
@@ -55,7 +56,7 @@ use crate::claim::Share;
 use crate::floors::{Begin, Floors};
 use crate::notices::{Messengers, Notices};
 use crate::numbers::Versions;
-use crate::row::document_in;
+use crate::row::changed_in;
 use crate::session::{Address, Pool, Session};
 use crate::totals::Folder;
 use crate::writer::Writer;
@@ -153,12 +154,13 @@ impl PostgresStore {
         most: usize,
     ) -> Result<Vec<(usize, Document)>, StoreError> {
         let lent = self.pool.lend().await?;
+        let change = claim::change(claim);
         let claimed = async {
             let version = self.versions.take(&lent, 1).await?;
             let Some(sql) = claim::statement(claim, alike, shares, most, version) else {
                 return Ok(Vec::new());
             };
-            lent.write("claim", &sql, |row| in_place(claim.collection, &row)).await
+            lent.write("claim", &sql, |row| in_place(claim.collection, &row, &change)).await
         };
         let mut claimed = lent.wholly(claimed).await?;
         claimed.sort_by_key(|(place, ..)| *place);
@@ -172,10 +174,14 @@ fn of_query(claimed: &[(usize, Document)], nth: usize) -> impl Iterator<Item = &
 }
 
 /// A document that was claimed, where it stands among those that were, and by which query.
-fn in_place(collection: &'static Collection, row: &Row) -> (i64, usize, Result<Document, StoreError>) {
+fn in_place(
+    collection: &'static Collection,
+    row: &Row,
+    change: &[(&'static Field, Value)],
+) -> (i64, usize, Result<Document, StoreError>) {
     let told = |behind: usize| row.try_get(row.len().saturating_sub(behind)).unwrap_or(i64::MAX);
     let nth = usize::try_from(told(1) - 1).unwrap_or(usize::MAX);
-    (told(2), nth, document_in(collection, row, 0).map(|(document, _)| document))
+    (told(2), nth, changed_in(collection, row, change))
 }
 
 /// The channel of all who use the store in this schema. Names are at most 63 bytes long.

@@ -74,7 +74,16 @@ pub(crate) fn key(collection: &Collection, row: &str) -> String {
 
 /// What makes up a document: what names it, the body, then the changing fields.
 pub(crate) fn document(collection: &Collection, row: &str) -> String {
-    let changing = collection.changing().map(|field| format!(", {row}.{}", column(field.path)));
+    document_with(collection, row, collection.changing())
+}
+
+/// The same, with these of the changing fields alone.
+pub(crate) fn document_with(
+    collection: &Collection,
+    row: &str,
+    changing: impl Iterator<Item = &'static Field>,
+) -> String {
+    let changing = changing.map(|field| format!(", {row}.{}", column(field.path)));
     format!("{}, {row}.body{}", key(collection, row), changing.collect::<String>())
 }
 

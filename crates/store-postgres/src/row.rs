@@ -125,11 +125,29 @@ pub(crate) fn document_in(
     row: &SqlRow,
     first: usize,
 ) -> Result<(Document, usize), StoreError> {
-    let Read { document, bytes, unreadable } = read_in(collection, row, first)?;
-    for (part, why) in unreadable {
-        tracing::error!(key = %document.key, part, why, "damaged");
-    }
-    Ok((document, bytes))
+    let read = read_in(collection, row, first, collection.changing())?;
+    let bytes = read.bytes;
+    Ok((read.told(), bytes))
+}
+
+/// A document that was just changed: what it was changed to is known, and stands in no column of the answer.
+pub(crate) fn changed_in(
+    collection: &'static Collection,
+    row: &SqlRow,
+    change: &[(&'static Field, Value)],
+) -> Result<Document, StoreError> {
+    let mut document = read_in(collection, row, 0, unchanged(collection, change))?.told();
+    change.iter().for_each(|(field, value)| field.set(&mut document.body, value.clone()));
+    Ok(document)
+}
+
+/// The changing fields that a change leaves as they are.
+pub(crate) fn unchanged(
+    collection: &'static Collection,
+    change: &[(&'static Field, Value)],
+) -> impl Iterator<Item = &'static Field> {
+    let is_set = |field: &Field| change.iter().any(|(set, _)| set.path == field.path);
+    collection.changing().filter(move |field| !is_set(field))
 }
 
 /// The same, unless a part of it cannot be read.
@@ -138,7 +156,7 @@ pub(crate) fn whole_in(
     row: &SqlRow,
     first: usize,
 ) -> Result<(Document, usize), StoreError> {
-    let Read { document, bytes, unreadable } = read_in(collection, row, first)?;
+    let Read { document, bytes, unreadable } = read_in(collection, row, first, collection.changing())?;
     match unreadable.first() {
         None => Ok((document, bytes)),
         Some((part, why)) => {
@@ -157,7 +175,22 @@ struct Read {
     unreadable: Vec<(&'static str, String)>,
 }
 
-fn read_in(collection: &'static Collection, row: &SqlRow, first: usize) -> Result<Read, StoreError> {
+impl Read {
+    /// The document; what of it cannot be read is told to the operator.
+    fn told(self) -> Document {
+        for (part, why) in self.unreadable {
+            tracing::error!(key = %self.document.key, part, why, "damaged");
+        }
+        self.document
+    }
+}
+
+fn read_in(
+    collection: &'static Collection,
+    row: &SqlRow,
+    first: usize,
+    changing: impl Iterator<Item = &'static Field>,
+) -> Result<Read, StoreError> {
     let (key, version) = key_in(collection, row, first)?;
     let (mut bytes, mut unreadable) = (0, Vec::new());
     let mut body = match object_in(row, first + 3) {
@@ -170,7 +203,7 @@ fn read_in(collection: &'static Collection, row: &SqlRow, first: usize) -> Resul
             Body::new()
         }
     };
-    for (nth, field) in (first + 4..).zip(collection.changing()) {
+    for (nth, field) in (first + 4..).zip(changing) {
         match value_in(field.kind, row, nth) {
             Ok((Value::Null, _)) => {}
             Ok((value, length)) => {
