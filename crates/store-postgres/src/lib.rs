@@ -6,12 +6,13 @@
 //! - [`mod@grants`]: what each role may do with them
 //! - [`row`], [`value`]: a document as columns and a body
 //! - [`writer`], [`inbox`]: writes of all callers, gathered into few commits; [`prepared`]: writes made ready for it; [`deeds`]: the
-//!   statement for writes of one kind
+//!   statement for writes of one kind; [`bulk`]: many new documents without one
 //! - [`claim`]: what is found, changed and returned by one statement; [`floors`]: where it goes on from the last
 //! - [`reader`], [`select`], [`way`]: what is asked, and where it is looked for
 //! - [`numbers`]: what nobody was given before; [`totals`]: differences, folded now and then
 //! - [`notices`]: hints between processes
 
+mod bulk;
 mod claim;
 mod deeds;
 mod floors;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use rota_store::StoreError;
-use rota_store::collection::Walkers;
+use rota_store::collection::{Collection, Walkers};
 use rota_store::hints::Hint;
 use rota_store::seam::{Key, Version, Write, Written};
 use tokio::sync::oneshot;
@@ -20,6 +20,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
+use crate::bulk::{self, Copied, is_bulk};
 use crate::deeds::{self, Twins};
 use crate::inbox::{Inbox, PORTION, PORTION_BYTES, Reply, Request};
 use crate::names::has_register;
@@ -53,6 +54,7 @@ impl Writer {
             versions: Arc::clone(versions),
             notices: notices.clone(),
             patience,
+            uncopied: Vec::new(),
         };
         let scribes = std::iter::repeat_with(|| scribe(&plain, versions, PATIENCE)).take(SIDE_BY_SIDE);
         // Who is urgent waits for nobody, not even for versions.
@@ -141,6 +143,8 @@ struct Scribe {
     versions: Arc<Versions>,
     notices: Notices,
     patience: Duration,
+    /// Where many new documents are written like few.
+    uncopied: Vec<&'static Collection>,
 }
 
 impl Scribe {
@@ -214,9 +218,34 @@ impl Scribe {
         Err(StoreError::unknown("write", "no answer came in time"))
     }
 
+    /// Creates all of many documents, and says under which version; none if nothing of it happened.
+    async fn create(&mut self, new: &Gathered<'_>) -> Result<Option<i64>, StoreError> {
+        if self.uncopied.contains(&new.collection) {
+            return Ok(None);
+        }
+        let versions = Arc::clone(&self.versions);
+        let session = self.session().await?;
+        let version = versions.take(session, 1).await?;
+        match bulk::create(session, new, version).await? {
+            Copied::Yes => return Ok(Some(version)),
+            Copied::No => {}
+            Copied::Never => {
+                self.uncopied.push(new.collection);
+                self.session = None;
+            }
+        }
+        Ok(None)
+    }
+
     /// Writes all of it, or nothing.
     async fn commit(&mut self, writes: &[Prepared]) -> Result<Vec<Written>, StoreError> {
         let gathered = gather(writes);
+        if let [new] = &gathered[..]
+            && is_bulk(new)
+            && let Some(version) = self.create(new).await?
+        {
+            return Ok(vec![at(version); writes.len()]);
+        }
         let versions = Arc::clone(&self.versions);
         let session = self.session().await?;
         let version = versions.take(session, gathered.len()).await?;
@@ -326,8 +355,7 @@ impl Outcome {
         let otherwise = if of.deed == Deed::Create { Written::Exists } else { Written::Missing };
         for (write, place) in of.writes.iter().zip(&of.places) {
             let is_applied = all || applied.contains(&named(write));
-            let written =
-                if is_applied { Written::Applied(Version(version.unsigned_abs())) } else { otherwise };
+            let written = if is_applied { at(version) } else { otherwise };
             self.set(*place, written);
         }
         all
@@ -348,6 +376,10 @@ impl Outcome {
             }
         }
     }
+}
+
+fn at(version: i64) -> Written {
+    Written::Applied(Version(version.unsigned_abs()))
 }
 
 fn named(write: &Prepared) -> (&str, Option<&str>) {

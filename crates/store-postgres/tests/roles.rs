@@ -71,6 +71,35 @@ async fn what_is_refused_in_part_may_have_happened() {
     assert_eq!(run_sql(&granted.owner, "SELECT count(*) FROM jobs"), "500");
 }
 
+/// Many at once take another way than one, and are refused in the same words; whoever comes next finds a connection that works.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_are_refused_like_one() {
+    let granted = Granted::new();
+    for role in Role::ALL {
+        let store = granted.open(role).await;
+        for collection in ALL {
+            let many = |named: &'static str| {
+                let id = move |nth: usize| format!("{} {named} {nth}", role.name());
+                (0..100).map(move |nth| Write::Create { key: key(collection, &id(nth)), body: body() })
+            };
+            let is_allowed = role.right(collection) == Right::Writes;
+            for named in ["once", "again"] {
+                check(role, collection, is_allowed, store.write(many(named).collect()).await);
+            }
+            let there = format!(
+                "SELECT count(*) FROM \"{}.rows\" WHERE id LIKE '{} %'",
+                collection.name,
+                role.name()
+            );
+            assert_eq!(
+                run_sql(&granted.owner, &there),
+                if is_allowed { "200" } else { "0" },
+                "{collection:?}"
+            );
+        }
+    }
+}
+
 fn here() -> Domain {
     Domain::default()
 }
