@@ -123,11 +123,14 @@ async fn in_process(options: &Options, durability: Durability, crowd: usize, not
     let wanted = |case: &str| options.wants(&format!("in process, {case}{note}"));
     let drain = "a prepared queue drained";
     let start = "submit to handler start";
-    if !CASES.iter().map(|(case, ..)| *case).chain([drain, start]).any(wanted) {
+    if !CASES.iter().map(|(case, ..)| *case).chain([BULK, drain, start]).any(wanted) {
         return Vec::new();
     }
-    let stage = Stage::new(options.on, durability, crowd).await;
     let mut measurements = Vec::new();
+    if wanted(BULK) {
+        measurements.push(bulk(options, durability, crowd, note).await);
+    }
+    let stage = Stage::new(options.on, durability, crowd).await;
     for (case, producers, batch) in CASES.into_iter().filter(|(case, ..)| wanted(case)) {
         let (mut accepted, mut ended) = (Vec::new(), Vec::new());
         for run in 0..options.runs {
@@ -174,33 +177,54 @@ fn noop() -> NewJob {
     NewJob::new("bench", "noop", json!({}))
 }
 
+const BULK: &str = "in batches of 1,000 from 8, none due";
+
+/// What libraries measure that only put jobs into a table: nothing is to be done but that.
+async fn bulk(options: &Options, durability: Durability, crowd: usize, note: &str) -> Measurement {
+    let stage = Stage::new(options.on, durability, crowd).await;
+    let job = NewJob { run_at: Some(http::LATER), ..noop() };
+    let mut accepted = Vec::new();
+    for run in 0..options.runs {
+        eprintln!("in process, {BULK}{note}, run {}", run + 1);
+        let began = Instant::now();
+        accepted.push(per_second(submitted(&stage, &job, options.jobs, 8, 1_000).await, began.elapsed()));
+    }
+    rate(format!("in process, {BULK}: accepted{note}"), &mut accepted)
+}
+
 /// How many jobs per second were accepted, and how many went from submit to their end.
 async fn lives(stage: &Stage, jobs: usize, producers: usize, batch: usize) -> (f64, f64) {
-    let each = jobs / producers;
-    let goal = stage.ended().await + (each * producers) as u64;
+    let before = stage.ended().await;
     let began = Instant::now();
-    let calls: Vec<_> =
-        (0..producers).map(|_| tokio::spawn(produce(Arc::clone(&stage.desk), each, batch))).collect();
+    let jobs = submitted(stage, &noop(), jobs, producers, batch).await;
+    let accepted = began.elapsed();
+    stage.until_ended(before + jobs as u64).await;
+    (per_second(jobs, accepted), per_second(jobs, began.elapsed()))
+}
+
+/// Has several submit the same job over and over. Says how often they did.
+async fn submitted(stage: &Stage, job: &NewJob, jobs: usize, producers: usize, batch: usize) -> usize {
+    let each = jobs / producers;
+    let call = |_| tokio::spawn(produce(Arc::clone(&stage.desk), job.clone(), each, batch));
+    let calls: Vec<_> = (0..producers).map(call).collect();
     for call in calls {
         call.await.unwrap();
     }
-    let accepted = began.elapsed();
-    stage.until_ended(goal).await;
-    (per_second(each * producers, accepted), per_second(each * producers, began.elapsed()))
+    each * producers
 }
 
-async fn produce(desk: Arc<JobDesk>, jobs: usize, batch: usize) {
+async fn produce(desk: Arc<JobDesk>, job: NewJob, jobs: usize, batch: usize) {
     let domain = Domain::default();
     if batch == 1 {
         for _ in 0..jobs {
-            desk.submit(&domain, noop()).await.unwrap();
+            desk.submit(&domain, job.clone()).await.unwrap();
         }
         return;
     }
     let mut left = jobs;
     while left > 0 {
         let size = left.min(batch);
-        let answers = desk.submit_all(&domain, vec![noop(); size]).await;
+        let answers = desk.submit_all(&domain, vec![job.clone(); size]).await;
         assert!(answers.iter().all(Result::is_ok));
         left -= size;
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rota_client::Client;
 use rota_model::domain::Domain;
 use rota_model::job::JobStatus;
+use rota_model::time::UnixMillis;
 use rota_testkit::process::{Home, KEY, Rota};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -18,7 +19,7 @@ use crate::report::Measurement;
 pub(super) const PATH: &str = "/api/v1/domains/default/jobs";
 
 /// The end of the year 2099: jobs that wait for it are submitted, and that is all there is to do.
-const LATER: i64 = 4_102_444_799_000;
+pub(super) const LATER: UnixMillis = UnixMillis(4_102_444_799_000);
 
 pub(super) async fn run(options: &Options) -> Vec<Measurement> {
     let mut measurements = Vec::new();
@@ -52,7 +53,7 @@ async fn submit(on: On, jobs: usize, connections: usize, batch: usize, due: bool
     let home = Home::new(program());
     let rota = up(&home, on);
     let address = rota.url.trim_start_matches("http://").to_owned();
-    let run_at = if due { 0 } else { LATER };
+    let run_at = if due { 0 } else { LATER.0 };
     let job = json!({"jobName": "bench", "input": {"type": "noop", "payload": {}}, "runAt": run_at});
     let (path, body) = if batch == 1 {
         (PATH.to_owned(), job.to_string())

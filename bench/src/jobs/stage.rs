@@ -127,7 +127,7 @@ impl Stage {
         self.fleet.pause(self.id).await.unwrap();
         sleep(Duration::from_millis(1_500)).await;
         let goal = self.ended().await + jobs as u64;
-        super::produce(Arc::clone(&self.desk), jobs, 1_000).await;
+        super::produce(Arc::clone(&self.desk), noop(), jobs, 1_000).await;
         self.fleet.resume(self.id).await.unwrap();
         // From the first job on: until then the node has not read that it may work.
         while self.ended().await + jobs as u64 == goal {
