@@ -122,15 +122,21 @@ impl SqliteStore {
         while rest.peek().is_some() {
             let portion = rest.by_ref().take(PORTION).collect();
             if let Some(pending) = under_way.take() {
-                answers.extend(pending.wait().await?);
+                answers.extend(pending.wait().await.map_err(behind(&answers))?);
             }
-            under_way = Some(self.writer.write(portion)?);
+            under_way = Some(self.writer.write(portion).map_err(behind(&answers))?);
         }
         if let Some(pending) = under_way {
-            answers.extend(pending.wait().await?);
+            answers.extend(pending.wait().await.map_err(behind(&answers))?);
         }
         Ok(answers)
     }
+}
+
+/// What the failure of a portion means for the batch: who was answered for before is written.
+fn behind(answered: &[Written]) -> impl Fn(StoreError) -> StoreError {
+    let is_first = answered.is_empty();
+    move |error| if is_first { error } else { error.in_part() }
 }
 
 #[async_trait]
@@ -141,9 +147,7 @@ impl Store for SqliteStore {
 
     async fn write(&self, batch: Vec<Write>) -> Result<Vec<Written>, StoreError> {
         limits::check_writes(&batch)?;
-        let portions = batch.len().div_ceil(PORTION);
-        let written = self.write_in_portions(batch).await;
-        if portions > 1 { written.map_err(StoreError::in_part) } else { written }
+        self.write_in_portions(batch).await
     }
 
     async fn read(&self, keys: Vec<Key>) -> Result<Vec<Option<Document>>, StoreError> {

@@ -103,6 +103,9 @@ async fn a_full_disk_loses_nothing_and_is_survived() {
     // Whatever is asked while it is full: nothing happens, and reading goes on.
     let refused = store.claim(claim()).await.unwrap_err();
     assert!(matches!(refused, StoreError::Unavailable { .. }), "{refused:?}");
+    // Also to a batch that would be several commits: it fails with the first of them.
+    let refused = store.write((50_000..51_500).map(create).collect()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable { .. }), "{refused:?}");
     assert_all_there(&store, &there).await;
 
     fs::remove_file(&ballast).unwrap();
