@@ -231,19 +231,8 @@ pub(crate) fn statement(
 
 /// What a claim sets, as it is read from then on: it need not come back with each.
 pub(crate) fn change(claim: &Claim) -> Vec<(&'static Field, Value)> {
-    let fields = claim.fields();
-    let known = cells_of(claim.collection, &fields).into_iter().filter_map(|(nth, cell)| {
-        let field = claim.collection.fields.get(nth)?;
-        let given = || fields.iter().find(|(path, _)| *path == field.path).map(|(_, value)| value.clone());
-        let value = match cell {
-            Cell::Null => Value::Null,
-            Cell::Text(text) => Value::from(text),
-            Cell::Int(int) => Value::from(int),
-            Cell::Json(_) => given()?,
-        };
-        Some((field, value))
-    });
-    known.collect()
+    let declared = |(path, value): (&str, Value)| Some((claim.collection.field(path)?, value));
+    claim.fields().into_iter().filter_map(declared).collect()
 }
 
 /// The words of what is set, if that is searched: the same for each.

@@ -17,7 +17,7 @@ use rota_store::collection::{Collection, Field, Kind, Reach};
 
 use crate::names::{
     column, counted, counted_changing, has_register, is_shown_by_key, key_columns, register_table,
-    registered, table, was_column, words_column,
+    registered, row_columns, table, was_column, words_column,
 };
 use crate::prepared::{Deed, Gathered, Prepared, changed_words};
 use crate::row::Cell;
@@ -257,19 +257,12 @@ fn done(collection: &'static Collection, deed: Deed, version: &str, twins: Twins
 /// How rows come about that are not there yet.
 fn created(collection: &'static Collection, version: &str, twins: Twins, words: &[&str]) -> String {
     let (rows, keys) = (table(collection), key_columns(collection));
-    let mut into: Vec<String> = keys.iter().map(|&name| name.to_owned()).collect();
     let mut from: Vec<String> = keys.iter().map(|name| format!("n.{name}")).collect();
-    into.extend(["version".to_owned(), "body".to_owned()]);
     from.extend([version.to_owned(), "n.body".to_owned()]);
-    into.extend(collection.fields.iter().map(|field| column(field.path)));
     from.extend(collection.fields.iter().map(taken));
-    into.extend(words.iter().map(|path| words_column(path)));
     from.extend(words.iter().map(|path| vector(&format!("n.{}", words_column(path)))));
-    if has_register(collection) {
-        into.push("listed".to_owned());
-        from.push("true".to_owned());
-    }
-    let (into, from) = (into.join(", "), from.join(", "));
+    from.extend(has_register(collection).then(|| "true".to_owned()));
+    let (into, from) = (row_columns(collection).join(", "), from.join(", "));
     let unless_there = match twins {
         Twins::Expected => "ON CONFLICT DO NOTHING".to_owned(),
         Twins::Rare => {

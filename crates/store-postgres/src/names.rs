@@ -42,6 +42,26 @@ pub(crate) fn registered(collection: &Collection) -> impl Iterator<Item = &'stat
     collection.fields.iter().filter(move |field| paths.contains(&field.path))
 }
 
+/// The columns that are written of a new row, in order.
+pub(crate) fn row_columns(collection: &'static Collection) -> Vec<String> {
+    let mut names: Vec<String> = key_columns(collection).iter().map(|&name| name.to_owned()).collect();
+    names.extend(["version".to_owned(), "body".to_owned()]);
+    names.extend(collection.fields.iter().map(|field| column(field.path)));
+    if has_register(collection) {
+        names.push("listed".to_owned());
+    } else {
+        names.extend(collection.text.iter().map(|path| words_column(path)));
+    }
+    names
+}
+
+/// The columns of a register: the id, the words, then what is listed by.
+pub(crate) fn register_columns(collection: &'static Collection) -> Vec<String> {
+    let words = collection.text.iter().map(|path| words_column(path));
+    let fields = registered(collection).map(|field| column(field.path));
+    std::iter::once("id".to_owned()).chain(words).chain(fields).collect()
+}
+
 /// The column of the words at a path.
 pub(crate) fn words_column(path: &str) -> String {
     quoted(&format!("words.{}", path.replace('.', "_")))

@@ -50,12 +50,15 @@ pub(crate) struct Address {
     config: Config,
     tls: MakeRustlsConnect,
     user: Arc<str>,
+    /// Whether many new documents may be copied in: a pooler in between may not bear it.
+    pub(crate) copies: bool,
 }
 
 impl Address {
     /// Reads `postgres://user:password@host/database?…`.
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
-        let (url, trust) = tls::read(url)?;
+        let (url, copies) = read_copy(url)?;
+        let (url, trust) = tls::read(&url)?;
         let mut config: Config = url.parse().map_err(|error: Error| {
             let why =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -71,7 +74,7 @@ impl Address {
         }
         let tls = MakeRustlsConnect::new(tls::client(config.get_ssl_mode(), trust)?);
         let user = config.get_user().unwrap_or("this role").into();
-        Ok(Self { config, tls, user })
+        Ok(Self { config, tls, user, copies })
     }
 
     /// The first connection: whoever gave us the address is told what is wrong with it.
@@ -134,6 +137,22 @@ impl Address {
         let (user, connection) = (Arc::clone(&self.user), task.abort_handle());
         Ok(Session { client, user, prepared: Mutex::default(), connection, under_way: Mutex::default() })
     }
+}
+
+/// The address without `copy`, which the client library does not know, and whether it is on.
+fn read_copy(url: &str) -> Result<(String, bool), StoreError> {
+    let Some((before, query)) = url.split_once('?') else { return Ok((url.to_owned(), true)) };
+    let (told, kept): (Vec<&str>, Vec<&str>) =
+        query.split('&').partition(|option| option.starts_with("copy="));
+    let copies = match told.last() {
+        None | Some(&"copy=on") => true,
+        Some(&"copy=off") => false,
+        Some(_) => {
+            return Err(StoreError::refused("read the address of the store", "copy must be on or off"));
+        }
+    };
+    let sign = if kept.is_empty() { "" } else { "?" };
+    Ok((format!("{before}{sign}{}", kept.join("&")), copies))
 }
 
 /// What PostgreSQL says, without what it says around it.
@@ -331,5 +350,22 @@ impl Drop for Lent<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_whether_documents_are_copied_in() {
+        for (url, expected) in [
+            ("postgres://db/rota", ("postgres://db/rota", true)),
+            ("postgres://db/rota?copy=off", ("postgres://db/rota", false)),
+            ("postgres://db/rota?a=1&copy=on&b=2", ("postgres://db/rota?a=1&b=2", true)),
+        ] {
+            assert_eq!(read_copy(url).unwrap(), (expected.0.to_owned(), expected.1));
+        }
+        assert!(read_copy("postgres://db/rota?copy=perhaps").is_err());
     }
 }

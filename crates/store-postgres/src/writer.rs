@@ -15,7 +15,7 @@ use rota_store::hints::Hint;
 use rota_store::seam::{Key, Version, Write, Written};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
@@ -36,6 +36,11 @@ const SIDE_BY_SIDE: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(35);
 /// and one that is urgent. A way that leads nowhere any more must not cost a lease, which lasts six seconds.
 const URGENT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long many new documents are not copied in after one of them was there already: others of the same caller may be, too;
+const AFTER_TWINS: Duration = Duration::from_secs(1);
+/// and after the server did not take it, for whatever reason.
+const AFTER_REFUSAL: Duration = Duration::from_secs(300);
 
 /// The callers' side. The tasks that write end with it.
 pub(crate) struct Writer {
@@ -143,8 +148,8 @@ struct Scribe {
     versions: Arc<Versions>,
     notices: Notices,
     patience: Duration,
-    /// Where many new documents are written like few.
-    uncopied: Vec<&'static Collection>,
+    /// Of which kinds many new documents are written like few, and until when.
+    uncopied: Vec<(&'static Collection, Instant)>,
 }
 
 impl Scribe {
@@ -209,10 +214,15 @@ impl Scribe {
 
     /// Who does not answer in time is left: nobody knows what became of it, and the next has another connection.
     async fn commit_in_time(&mut self, writes: &[Prepared]) -> Result<Vec<Written>, StoreError> {
-        // A new connection has limits of its own: it may have to try one address after the other.
-        self.session().await?;
-        if let Ok(written) = timeout(self.patience, self.commit(writes)).await {
-            return written;
+        loop {
+            // A new connection has limits of its own: it may have to try one address after the other.
+            self.session().await?;
+            match timeout(self.patience, self.commit(writes)).await {
+                Ok(Ok(None)) => {}
+                Ok(Ok(Some(written))) => return Ok(written),
+                Ok(Err(error)) => return Err(error),
+                Err(_) => break,
+            }
         }
         self.session.take().inspect(Session::cut);
         Err(StoreError::unknown("write", "no answer came in time"))
@@ -220,31 +230,40 @@ impl Scribe {
 
     /// Creates all of many documents, and says under which version; none if nothing of it happened.
     async fn create(&mut self, new: &Gathered<'_>) -> Result<Option<i64>, StoreError> {
-        if self.uncopied.contains(&new.collection) {
-            return Ok(None);
-        }
         let versions = Arc::clone(&self.versions);
         let session = self.session().await?;
         let version = versions.take(session, 1).await?;
-        match bulk::create(session, new, version).await? {
-            Copied::Yes => return Ok(Some(version)),
-            Copied::No => {}
-            Copied::Never => {
-                self.uncopied.push(new.collection);
-                self.session = None;
-            }
+        let copied = bulk::create(session, new, version).await;
+        if !matches!(copied, Ok(Copied::Yes | Copied::Crossed)) {
+            // It was cut.
+            self.session = None;
         }
+        let pause = match copied? {
+            Copied::Yes => return Ok(Some(version)),
+            Copied::Crossed => AFTER_TWINS,
+            Copied::Refused => AFTER_REFUSAL,
+        };
+        self.uncopied.retain(|(collection, _)| *collection != new.collection);
+        self.uncopied.push((new.collection, Instant::now() + pause));
         Ok(None)
     }
 
-    /// Writes all of it, or nothing.
-    async fn commit(&mut self, writes: &[Prepared]) -> Result<Vec<Written>, StoreError> {
+    /// Whether many new documents are copied in; not for a while after that was in vain.
+    fn copies(&self, new: &Gathered<'_>) -> bool {
+        let rests = |(collection, until): &(&Collection, Instant)| {
+            *collection == new.collection && Instant::now() < *until
+        };
+        self.address.copies && is_bulk(new) && !self.uncopied.iter().any(rests)
+    }
+
+    /// Writes all of it, or nothing. None where that is to be tried again, in another way.
+    async fn commit(&mut self, writes: &[Prepared]) -> Result<Option<Vec<Written>>, StoreError> {
         let gathered = gather(writes);
         if let [new] = &gathered[..]
-            && is_bulk(new)
-            && let Some(version) = self.create(new).await?
+            && self.copies(new)
         {
-            return Ok(vec![at(version); writes.len()]);
+            let version = self.create(new).await?;
+            return Ok(version.map(|version| vec![at(version); writes.len()]));
         }
         let versions = Arc::clone(&self.versions);
         let session = self.session().await?;
@@ -284,7 +303,7 @@ impl Scribe {
                 outcome.tell_apart(&missed, there.as_deref());
             }
         }
-        Ok(outcome.0)
+        Ok(Some(outcome.0))
     }
 }
 

@@ -14,7 +14,7 @@ use rota_testkit::documents::{body, write};
 use rota_testkit::postgres::{self, run_sql};
 use serde_json::{Value, json};
 
-const MANY: usize = 120;
+const MANY: usize = 240;
 
 fn key(collection: &'static Collection, nth: usize) -> Key {
     let id = format!("{nth:03} ä'\"\\");
@@ -29,7 +29,10 @@ fn document(collection: &'static Collection, nth: usize) -> Body {
     let texts =
         ["Nightly report", "nightly NIGHTLY report, again", "größer als 😀 b a c", "\t\n\\N \\. \"", "…", ""];
     let text = texts[nth % texts.len()];
-    let mut document = body(&json!({"odd": [0.5, 1e16, null, {"\u{0}": "\u{0}"}], "text": text}));
+    let mut document = body(&json!({"odd": [0.5, 1e16, null, {"a": [text]}], "text": text}));
+    if nth.is_multiple_of(5) {
+        document.insert("NUL\u{0}".to_owned(), json!("\u{0}"));
+    }
     for path in collection.text.iter().filter(|path| !path.contains('.')) {
         document.insert((*path).to_owned(), json!(text));
     }
@@ -117,12 +120,12 @@ async fn what_is_there_is_left_alone_and_the_rest_is_made() {
         }
         assert_eq!(
             run_sql(&url, "SELECT count(*), count(*) FILTER (WHERE listed) FROM \"jobs.rows\""),
-            "120|120"
+            "240|240"
         );
         let registered = run_sql(&url, "SELECT count(*) FROM \"jobs.words\"");
-        assert_eq!(registered, "120", "what is hidden keeps its words");
+        assert_eq!(registered, "240", "what is hidden keeps its words");
         let total = store.count(Query::new(&JOBS, Order::BY_ID), None).await.unwrap();
-        assert_eq!(total.first().map(|tally| tally.count), Some(119));
+        assert_eq!(total.first().map(|tally| tally.count), Some(239));
     }
     let kept = store.read(vec![key(&JOBS, 7)]).await.unwrap().remove(0).unwrap();
     assert_eq!(kept.body, body(&json!({"status": "STARTED"})));

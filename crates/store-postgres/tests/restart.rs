@@ -25,12 +25,13 @@ struct Writers {
     /// Many share the first, and their batches are copied in together; few share the second, and theirs are statements.
     stores: [PostgresStore; 2],
     over: AtomicBool,
-    batches: AtomicUsize,
+    made: AtomicUsize,
     unknown: AtomicUsize,
     repeated: AtomicUsize,
 }
 
-const BATCH: usize = 7;
+/// How many documents each writes at once, by the store: so many share a commit of the first that they are copied in.
+const BATCH: [usize; 2] = [40, 7];
 /// What an operator, a failing network or a pooler does: whatever is under way on a connection ends with it.
 const CUT_OFF: &str =
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'rota'";
@@ -43,18 +44,18 @@ fn body(nth: usize) -> Body {
 
 impl Writers {
     async fn run(self: Arc<Self>, store: usize) {
-        let store = &self.stores[store];
+        let (store, size) = (&self.stores[store], BATCH[store]);
         while !self.over.load(Ordering::Relaxed) {
-            let first = self.batches.fetch_add(1, Ordering::Relaxed) * BATCH;
+            let first = self.made.fetch_add(size, Ordering::Relaxed);
             let create = |nth: usize| Write::Create { key: Key::new(&JOBS, nth), body: body(nth) };
-            let batch: Vec<Write> = (first..first + BATCH).map(create).collect();
+            let batch: Vec<Write> = (first..first + size).map(create).collect();
             let mut maybe = false;
             loop {
                 match store.write(batch.clone()).await {
                     Ok(written) => {
                         let exist = written.iter().filter(|written| **written == Written::Exists).count();
                         assert!(
-                            exist == 0 || (maybe && exist == BATCH),
+                            exist == 0 || (maybe && exist == size),
                             "a batch is written whole: {written:?}"
                         );
                         self.repeated.fetch_add(exist, Ordering::Relaxed);
@@ -80,7 +81,7 @@ async fn a_restart_loses_nothing_and_doubles_nothing() {
     let writers = Arc::new(Writers {
         stores: [PostgresStore::open(&url).await.unwrap(), PostgresStore::open(&url).await.unwrap()],
         over: AtomicBool::new(false),
-        batches: AtomicUsize::new(0),
+        made: AtomicUsize::new(0),
         unknown: AtomicUsize::new(0),
         repeated: AtomicUsize::new(0),
     });
@@ -104,7 +105,7 @@ async fn a_restart_loses_nothing_and_doubles_nothing() {
     for task in tasks {
         task.await.unwrap();
     }
-    let made = writers.batches.load(Ordering::Relaxed) * BATCH;
+    let made = writers.made.load(Ordering::Relaxed);
     println!(
         "{made} documents, {} answers unknown, {} found to be there",
         writers.unknown.load(Ordering::Relaxed),

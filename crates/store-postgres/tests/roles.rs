@@ -80,7 +80,7 @@ async fn many_are_refused_like_one() {
         for collection in ALL {
             let many = |named: &'static str| {
                 let id = move |nth: usize| format!("{} {named} {nth}", role.name());
-                (0..100).map(move |nth| Write::Create { key: key(collection, &id(nth)), body: body() })
+                (0..250).map(move |nth| Write::Create { key: key(collection, &id(nth)), body: body() })
             };
             let is_allowed = role.right(collection) == Right::Writes;
             for named in ["once", "again"] {
@@ -93,7 +93,7 @@ async fn many_are_refused_like_one() {
             );
             assert_eq!(
                 run_sql(&granted.owner, &there),
-                if is_allowed { "200" } else { "0" },
+                if is_allowed { "500" } else { "0" },
                 "{collection:?}"
             );
         }

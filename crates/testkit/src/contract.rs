@@ -63,7 +63,7 @@ macro_rules! store_contract {
             totals_follow_every_write, totals_ignore_what_was_not_applied, totals_follow_a_batch,
             totals_come_by_value, a_count_counts_beyond_the_page, a_domain_is_counted_by_itself);
         $crate::store_contract!(@each $make, claiming:
-            claims_never_overlap, a_claim_marks_what_it_takes, a_claim_is_found_again,
+            claims_never_overlap, a_claim_marks_what_it_takes, a_claim_answers_with_what_is_there, a_claim_is_found_again,
             a_claim_adds_one_to_what_is_there, a_claim_asks_its_queries_in_order,
             a_claim_may_be_about_anything_that_changes, a_claim_takes_a_document_once,
             a_claim_adds_nothing_to_the_last_number, claims_and_changes_lose_nothing);

@@ -79,6 +79,25 @@ pub async fn a_claim_marks_what_it_takes(store: Subject) {
     assert_eq!(store.claim(claim(10, token(3))).await.unwrap(), []);
 }
 
+/// Whatever is set, and taken away, is in the answer as it is in the store.
+pub async fn a_claim_answers_with_what_is_there(store: Subject) {
+    fill(&store, 2).await;
+    caught_up(&store, queued(), 2).await;
+    let mut claim = claim(2, token(1));
+    claim.set.extend([
+        ("progress", json!({"done": [1, 0.5, null], "\u{0}": "\u{0}"})),
+        ("runAt", Value::Null),
+        ("metadata.updatedBy", json!("me")),
+        ("result", Value::Null),
+    ]);
+    let taken = store.claim(claim).await.unwrap();
+    assert_eq!(taken.len(), 2);
+    for document in taken {
+        let (version, stored) = read(&store, document.key).await.unwrap();
+        assert_eq!((version, stored), (document.version, Value::Object(document.body)));
+    }
+}
+
 /// Whoever lost the answer finds by the token, or by the owner, what was claimed.
 pub async fn a_claim_is_found_again(store: Subject) {
     fill(&store, 6).await;
