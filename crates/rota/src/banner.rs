@@ -43,9 +43,11 @@ pub(crate) fn text(facts: &Facts<'_>) -> String {
     match (first_key, kept) {
         (Some(first), kept) => lines.extend(key_lines(first, kept)),
         (None, Kept::Nowhere) => {
-            lines.push(
-                "  key    none is kept for the command line: `rota login`, or `rota key recover`".to_owned(),
-            );
+            let recover = match config.store {
+                StoreAt::Folder(_) => "`rota key recover`",
+                StoreAt::Postgres(_) => "`rota key recover --store URL`",
+            };
+            lines.push(format!("  key    none is kept for the command line: `rota login`, or {recover}"));
         }
         (None, _) => {}
     }

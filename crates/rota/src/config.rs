@@ -76,7 +76,7 @@ const VARIABLES: [&str; 18] = [
 /// Flags of `rota up`; each may also stand in the environment.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct UpArgs {
-    /// Folder for the store; it is made if it is not there [default: ./rota-data]
+    /// Folder for who this node is and for the embedded store; it is made if it is not there [default: ./rota-data]
     #[arg(long, value_name = "DIR", env = "ROTA_DATA")]
     pub(crate) data: Option<PathBuf>,
     /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7682]
@@ -263,6 +263,12 @@ impl Config {
                 "capacity must be from 1 to {MAX_CAPACITY}; it is {}",
                 self.capacity
             )));
+        }
+        if matches!(self.store, StoreAt::Postgres(_)) && self.durability != Durability::OnDisk {
+            return Err(refused(
+                "durability is for the embedded store: in PostgreSQL what is acknowledged is always on disk"
+                    .to_owned(),
+            ));
         }
         let mut check = rota_model::check::Checker::new();
         check.line("name", &self.name, 1..=rota_model::check::MAX_NAME_CHARS);

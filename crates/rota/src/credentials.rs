@@ -67,6 +67,11 @@ pub(crate) fn store(url: &str, key: &str) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
+/// Keeps no key of this Rota any more.
+pub(crate) fn forget(url: &str) -> Result<(), Failure> {
+    change(&path()?, |stored| drop(stored.servers.remove(&spelled(url))))
+}
+
 /// Says which Rota is meant when none is named.
 pub(crate) fn set_current(url: &str) -> Result<(), Failure> {
     change(&path()?, |stored| stored.current = Some(spelled(url)))

@@ -11,7 +11,7 @@ use rota_model::domain::Domain;
 use rota_model::ids::NodeId;
 use rota_model::job::NewJob;
 use rota_model::settings::Settings;
-use rota_model::user::{check_given_key, new_key};
+use rota_model::user::{KeyHash, check_given_key, new_key};
 use rota_store::{Store, settings};
 use rota_web::accounts::Accounts;
 use serde_json::json;
@@ -48,16 +48,19 @@ pub(crate) async fn key(
 }
 
 /// Makes the first job, then the first administrator: a start that is cut short in between is a first start again. The
-/// key was kept for the command line before, and is stored only as its hash.
+/// key was kept for the command line before, and is stored only as its hash. Says whether it is good: of nodes that start
+/// together for the first time, one makes the administrator.
 pub(crate) async fn run(
     store: &Arc<dyn Store>,
     accounts: &Accounts,
     desk: &JobDesk,
     first: &FirstKey,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     job(desk).await?;
-    accounts.bootstrap(&first.key).await?;
-    Ok(settings::mark_bootstrapped(Arc::clone(store)).await?)
+    let made = accounts.bootstrap(&first.key).await?;
+    settings::mark_bootstrapped(Arc::clone(store)).await?;
+    // The others may have been given the same.
+    Ok(made || accounts.authenticate(&KeyHash::of(&first.key)).await?.is_some())
 }
 
 /// Something to see in the page and in the list from the first minute on.

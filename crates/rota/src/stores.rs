@@ -109,7 +109,12 @@ impl fmt::Display for StoreAt {
                     // An address that has a password can have another.
                     let _ = shown.set_password(Some("***"));
                 }
+                // Which schema is meant is a part of where it is.
+                let options: Vec<_> = url.query_pairs().filter(|(name, _)| name == "options").collect();
                 shown.set_query(None);
+                if !options.is_empty() {
+                    shown.query_pairs_mut().extend_pairs(options);
+                }
                 write!(f, "{shown}")
             }
         }
@@ -151,6 +156,9 @@ mod tests {
         let store = StoreAt::parse("postgres://rota:secret@db.example:5432/rota?sslmode=require").unwrap();
         assert_eq!(store.to_string(), "postgres://rota:***@db.example:5432/rota");
         assert_eq!(format!("{store:?}"), store.to_string());
+        let schema =
+            StoreAt::parse("postgres://rota@db/rota?password=secret&options=-csearch_path%3Da").unwrap();
+        assert_eq!(schema.to_string(), "postgres://rota@db/rota?options=-csearch_path%3Da");
         for wrong in [
             "postgre://rota:secret@db.example/rota",
             "postgres://rota:12/secret@db.example/rota",

@@ -109,6 +109,11 @@ fn whoever_is_there_is_no_postgresql() {
         let _ = stream.read(&mut [0; 1024]);
     });
     says(&garbage, UNREACHABLE, &["is no PostgreSQL"]);
+    let shell = stranger(|mut stream| {
+        let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n");
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    says(&shell, UNREACHABLE, &["is no PostgreSQL"]);
     let hangs_up = stranger(drop);
     says(&hangs_up, UNREACHABLE, &["is no PostgreSQL, or breaks off"]);
 }

@@ -73,7 +73,12 @@ impl NoConnection {
                     "PostgreSQL cannot be reached at {place} ({cause}): is it running, and are host and port right?"
                 ),
             ),
-            "error performing TLS handshake" => StoreError::refused(what, untrusted(&error, place)),
+            // Whoever is there said that it can do it, and then something else.
+            "error performing TLS handshake"
+                if !matches!(tls(&error), Some(rustls::Error::InvalidMessage(_))) =>
+            {
+                StoreError::refused(what, untrusted(&error, place))
+            }
             "invalid configuration" | "authentication error" => StoreError::refused(
                 what,
                 format!("PostgreSQL at {place} wants what the address of the store does not give ({cause})"),
@@ -102,17 +107,21 @@ fn turned_away(code: &SqlState, place: &str, said: &str) -> StoreError {
     StoreError::refused(what, format!("PostgreSQL at {place} says: {said}; {look}"))
 }
 
-/// Why there is no secure connection, and what to do about it.
-fn untrusted(error: &Error, place: &str) -> String {
+/// What went wrong in TLS itself, if anything did.
+fn tls(error: &Error) -> Option<rustls::Error> {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    let cause = error.source().map(ToString::to_string).unwrap_or_default();
     // An error of reading holds that of TLS without being caused by it.
     let inner = |cause: &(dyn std::error::Error + 'static)| {
         let io = cause.downcast_ref::<std::io::Error>()?.get_ref()?;
         io.downcast_ref::<rustls::Error>().cloned()
     };
-    let tls = causes.filter_map(inner).next();
-    match tls {
+    causes.filter_map(inner).next()
+}
+
+/// Why there is no secure connection, and what to do about it.
+fn untrusted(error: &Error, place: &str) -> String {
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    match tls(error) {
         Some(rustls::Error::InvalidCertificate(_)) => format!(
             "the certificate of PostgreSQL at {place} is not trusted ({cause}): name the file of its authority as sslrootcert in the \
              address of the store, or do without TLS by sslmode=disable"

@@ -18,6 +18,7 @@ use crate::config::FolderArgs;
 use crate::exit::Failure;
 use crate::output::table::{self, optional, short, text};
 use crate::output::time::{age, when};
+use crate::stores::StoreAt;
 
 const CREATE_EXAMPLES: &str = "\
 The key is printed once and cannot be shown again. With `--output table` it stands alone on the standard output.
@@ -45,8 +46,11 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         of: Owner,
     },
-    /// Make a new key for the administrator of a stopped Rota, when the last one is lost
+    /// Make a new key for the administrator, when the last one is lost: of a stopped Rota, or in a PostgreSQL
     Recover {
+        /// Store that the nodes share, as for `rota serve`; they may go on [default: the folder]
+        #[arg(long, value_name = "URL", env = "ROTA_STORE", hide_env_values = true)]
+        store: Option<String>,
         #[command(flatten)]
         of: FolderArgs,
     },
@@ -78,7 +82,12 @@ pub(crate) struct CreateArgs {
 
 pub(crate) async fn run(context: &Context, command: KeyCommand) -> Result<(), Failure> {
     match command {
-        KeyCommand::Recover { of } => recover::run(context, &of.folder()?).await,
+        KeyCommand::Recover { store: Some(store), .. } => {
+            recover::run(context, &StoreAt::parse(&store)?).await
+        }
+        KeyCommand::Recover { store: None, of } => {
+            recover::run(context, &StoreAt::Folder(of.folder()?)).await
+        }
         KeyCommand::Create(args) => create(context, &context.client()?, args).await,
         KeyCommand::List { of } => {
             let client = context.client()?;

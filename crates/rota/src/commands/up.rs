@@ -173,9 +173,12 @@ async fn start(
     };
     let node =
         Node::join(Arc::clone(store), &settings, options, Arc::new(types), surroundings.clone()).await?;
-    if let Some(first) = &first_key {
-        first_start::run(store, &accounts, &node.desk, first).await?;
-    }
+    let (first_key, kept) = match first_key {
+        Some(first) if !first_start::run(store, &accounts, &node.desk, &first).await? => {
+            (None, forget_key(address))
+        }
+        first_key => (first_key, kept),
+    };
     let app = App::new(&node, accounts, stop.clone());
     Ok(Started { node, app: Arc::new(app), first_key, kept, exporter })
 }
@@ -255,6 +258,14 @@ fn keep_key(address: &str, first: Option<&FirstKey>) -> Kept {
         tracing::warn!("{}", error.message);
         Kept::Nowhere
     })
+}
+
+/// Another node was first, and its key is the one that is good.
+fn forget_key(address: &str) -> Kept {
+    if let Err(error) = credentials::forget(address) {
+        tracing::warn!("{}", error.message);
+    }
+    Kept::Nowhere
 }
 
 fn end_at_the_second_signal() {
