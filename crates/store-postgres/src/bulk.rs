@@ -29,6 +29,9 @@ use crate::value::{Json, Param};
 /// Fewer are written sooner by one statement: this is waited for six times.
 const WORTH_IT: usize = 200;
 
+/// Whoever freezes while the server waits for its rows is not waited for as long as others: its locks would be in their way.
+const BEGIN: &str = "BEGIN; SET LOCAL statement_timeout = '5s'";
+
 /// What is written of documents that are not there yet.
 struct Bulk {
     tables: Vec<Rows>,
@@ -72,7 +75,7 @@ impl Bulk {
     /// One after the other: a `COPY` that is refused before it begins leaves the driver out of step with the server, and one that
     /// follows a failure is refused.
     async fn write(&self, session: &Session) -> Result<Copied, Error> {
-        session.client.batch_execute("BEGIN").await?;
+        session.client.batch_execute(BEGIN).await?;
         for Rows { copy, bytes } in &self.tables {
             let statement = session.prepare(copy).await?;
             let mut sink = pin!(session.client.copy_in(&statement).await?);
