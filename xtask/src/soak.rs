@@ -20,7 +20,7 @@ pub(crate) enum Soak {
     Upgrade,
 }
 
-/// The last commit whose tables in PostgreSQL are those of version 1.
+/// A commit whose tables in PostgreSQL are those of version 2; the store makes those of version 3 since f3c5f25.
 const PREVIOUS: &str = "f41d7377ed5592ba5e04f56ed0d02b9d0620b206";
 
 pub(crate) fn run(soak: Soak) -> bool {

@@ -1,6 +1,6 @@
 //! Nodes that start for the first time at the same moment, on one empty PostgreSQL: they have one administrator, whose key one of them
 //! shows. Whoever lost it gets another from the store.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a surprise is a failure of the test")]
+#![expect(clippy::unwrap_used, reason = "a surprise is a failure of the test")]
 
 use std::thread;
 

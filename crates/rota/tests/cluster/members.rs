@@ -19,6 +19,23 @@ pub(crate) struct Member {
     pub(crate) id: NodeId,
 }
 
+impl Member {
+    /// Stops it where it stands, at a moment at which something holds. At another it goes on, and is stopped again.
+    pub(crate) async fn freeze_when(&self, what: &str, holds: impl Fn() -> bool) {
+        until(what, || async {
+            self.rota.freeze();
+            // What it had sent has arrived by then, be it at the store or at a client.
+            sleep(Duration::from_millis(200)).await;
+            let held = holds();
+            if !held {
+                self.rota.wake();
+            }
+            held
+        })
+        .await;
+    }
+}
+
 /// A node of this version.
 pub(crate) async fn join(store: &str, name: &str) -> Member {
     join_as(Path::new(env!("CARGO_BIN_EXE_rota")), store, name).await

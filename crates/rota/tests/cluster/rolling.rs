@@ -7,20 +7,26 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rota_testkit::postgres::{Server, run_sql};
 
 use crate::load::Load;
-use crate::members::{CONDEMNED, join_as, start, until};
+use crate::members::{CONDEMNED, join_as, start};
 
+/// Of the tables that this program makes: `VERSION` in the schema of the store.
+const VERSION: i64 = 3;
 const VERSION_1: &str = include_str!("../../../store-postgres/fixtures/schema-1.sql");
 /// What a newer node finds that comes to nodes of version 1.
 const OLDER: &str = "UPDATE facts SET value = 1 WHERE name = 'schema'; DROP INDEX \"timers.of_type\"";
 /// What a version to come may do: add, and say that this one understands it.
 const NEWER: &str = "ALTER TABLE \"jobs.rows\" ADD COLUMN \"weather\" text; CREATE TABLE \"clouds.rows\" (id text PRIMARY KEY); \
                      UPDATE facts SET value = 99 WHERE name = 'schema'";
+const NEWER_VERSION: i64 = 99;
 const NAMES: [&str; 3] = ["one", "two", "three"];
+
+fn version(store: &str) -> i64 {
+    run_sql(store, "SELECT value FROM facts WHERE name = 'schema'").parse().unwrap()
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_and_upgrade_lose_no_request_that_is_tried_once_more() {
@@ -38,40 +44,34 @@ async fn a_rolling_restart_and_upgrade_lose_no_request_that_is_tried_once_more()
     if previous.is_none() {
         run_sql(&store, OLDER);
     }
+    assert!(version(&store) < VERSION, "there is something to bring up to date");
     let load = Load::on(&members.iter().flatten().collect::<Vec<_>>());
-    let over = Arc::new(AtomicBool::new(false));
-    let callers: Vec<_> =
-        (0..4).map(|_| tokio::spawn(Arc::clone(&load).run_retrying_once(Arc::clone(&over)))).collect();
+    let callers: Vec<_> = (0..4).map(|_| tokio::spawn(Arc::clone(&load).run_retrying_once())).collect();
 
     for round in 0..2 {
         for (nth, name) in NAMES.into_iter().enumerate() {
-            let goal = load.so_far() + 100;
-            until("a hundred jobs more", || async { load.so_far() >= goal }).await;
+            load.goes_on_by(100).await;
             let old = members[nth].take().unwrap();
             assert!(!old.home.log().contains(CONDEMNED), "nobody alive is condemned: {}", old.home.log());
             assert!(old.rota.terminate().success(), "{name} stops in order");
             let new = start(old.home.with(&this), &store, name).await;
             load.moved(nth, &new);
             members[nth] = Some(new);
+            let expected = if round == 0 { VERSION } else { NEWER_VERSION };
+            assert_eq!(
+                version(&store),
+                expected,
+                "older tables are brought up to date, newer ones left alone"
+            );
         }
         if round == 0 {
-            let schema = "SELECT value FROM facts WHERE name = 'schema'";
-            assert_ne!(run_sql(&store, schema), "1", "brought up to date");
             let indexed = "SELECT count(*) FROM pg_indexes WHERE schemaname = current_schema() AND indexname = 'timers.of_type'";
             assert_eq!(run_sql(&store, indexed), "1", "brought up to date while others worked");
             run_sql(&store, NEWER);
         }
     }
-    over.store(true, Ordering::Relaxed);
-    for caller in callers {
-        caller.await.unwrap();
-    }
+    load.end(callers).await;
     println!("{} jobs submitted while every node was replaced twice", load.so_far());
     assert_eq!(load.lost(), 0, "no request fails twice");
-    load.all_ended_once(&store, load.so_far()).await;
-    assert_eq!(
-        run_sql(&store, "SELECT value FROM facts WHERE name = 'schema'"),
-        "99",
-        "the newer tables are left alone"
-    );
+    load.all_ended_once(&store).await;
 }
