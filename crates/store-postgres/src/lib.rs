@@ -6,7 +6,7 @@
 //! - [`mod@grants`]: what each role may do with them
 //! - [`row`], [`value`]: a document as columns and a body
 //! - [`writer`], [`inbox`]: writes of all callers, gathered into few commits; [`prepared`]: writes made ready for it; [`deeds`]: the
-//!   statement for writes of one kind; [`bulk`]: many new documents without one
+//!   statement for writes of one kind; [`bulk`]: many new documents without one; [`outcome`]: what came of it
 //! - [`claim`]: what is found, changed and returned by one statement; [`floors`]: where it goes on from the last
 //! - [`reader`], [`select`], [`way`]: what is asked, and where it is looked for
 //! - [`numbers`]: what nobody was given before; [`totals`]: differences, folded now and then
@@ -22,6 +22,7 @@ mod names;
 mod notices;
 mod numbers;
 mod opening;
+mod outcome;
 mod prepared;
 mod reader;
 mod refusals;

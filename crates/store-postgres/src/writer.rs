@@ -12,7 +12,7 @@ use futures::future::join_all;
 use rota_store::StoreError;
 use rota_store::collection::{Collection, Walkers};
 use rota_store::hints::Hint;
-use rota_store::seam::{Key, Version, Write, Written};
+use rota_store::seam::{Key, Write, Written};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -26,6 +26,7 @@ use crate::inbox::{Inbox, PORTION, PORTION_BYTES, Reply, Request};
 use crate::names::has_register;
 use crate::notices::Notices;
 use crate::numbers::Versions;
+use crate::outcome::{Outcome, at};
 use crate::prepared::{Deed, Gathered, Prepared, gather};
 use crate::select::Sql;
 use crate::session::{Address, Session, TRIES, is_crossed, said};
@@ -287,7 +288,7 @@ impl Scribe {
                 Err(error) => return Err(session.unsure("write")(error)),
             }
         };
-        let mut outcome = Outcome(vec![Written::Conflict; writes.len()]);
+        let mut outcome = Outcome::new(writes.len());
         let mut rows = rows.into_iter();
         for (version, of) in (version..).zip(&gathered) {
             let done = rows.next().unwrap_or_default();
@@ -303,7 +304,7 @@ impl Scribe {
                 outcome.tell_apart(&missed, there.as_deref());
             }
         }
-        Ok(Some(outcome.0))
+        Ok(Some(outcome.told()))
     }
 }
 
@@ -353,58 +354,4 @@ async fn in_one(
             Err(error)
         }
     }
-}
-
-/// What became of each write, by the place where it stands.
-struct Outcome(Vec<Written>);
-
-impl Outcome {
-    fn set(&mut self, place: usize, written: Written) {
-        if let Some(held) = self.0.get_mut(place) {
-            *held = written;
-        }
-    }
-
-    /// Takes note of what a statement answered. Says whether all of its writes were applied.
-    fn note(&mut self, of: &Gathered<'_>, rows: &[Row], version: i64) -> bool {
-        let (count, keys) = rows.split_first().map_or((None, rows), |(count, keys)| (Some(count), keys));
-        let count: Option<&str> = count.and_then(|row| row.try_get(0).ok());
-        let all = count.and_then(|count| count.parse().ok()) == Some(of.writes.len());
-        let applied = keys_in(keys);
-        let otherwise = if of.deed == Deed::Create { Written::Exists } else { Written::Missing };
-        for (write, place) in of.writes.iter().zip(&of.places) {
-            let is_applied = all || applied.contains(&named(write));
-            let written = if is_applied { at(version) } else { otherwise };
-            self.set(*place, written);
-        }
-        all
-    }
-
-    fn missed<'a>(&self, of: &Gathered<'a>) -> Gathered<'a> {
-        let each = of.writes.iter().copied().zip(of.places.iter().copied());
-        let missed = each.filter(|(_, place)| self.0.get(*place) == Some(&Written::Missing));
-        let (writes, places) = missed.unzip();
-        Gathered { collection: of.collection, deed: of.deed, writes, places, round: of.round }
-    }
-
-    fn tell_apart(&mut self, missed: &Gathered<'_>, there: Option<&[Row]>) {
-        let there = there.map(keys_in);
-        for (write, place) in missed.writes.iter().zip(&missed.places) {
-            if there.as_ref().is_none_or(|there| there.contains(&named(write))) {
-                self.set(*place, Written::Conflict);
-            }
-        }
-    }
-}
-
-fn at(version: i64) -> Written {
-    Written::Applied(Version(version.unsigned_abs()))
-}
-
-fn named(write: &Prepared) -> (&str, Option<&str>) {
-    (write.key.id.as_str(), write.key.domain.as_ref().map(rota_model::domain::Domain::as_str))
-}
-
-fn keys_in(rows: &[Row]) -> HashSet<(&str, Option<&str>)> {
-    rows.iter().filter_map(|row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?))).collect()
 }
