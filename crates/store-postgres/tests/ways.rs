@@ -103,6 +103,26 @@ async fn who_cannot_listen_goes_without() {
     assert_eq!(run_sql(&server.url(), listening), "0", "somebody listens all the same");
 }
 
+/// Nor are those that do not know `COPY`, or not this form of it: one is refused while the statement is read, the other when the
+/// driver believes that rows are wanted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_cannot_copy_inserts() {
+    let server = Server::start(false);
+    for (word, other) in [("COPY ", "COPX "), ("(FORMAT binary)", "(FORMAT binarx)")] {
+        let (_relay, url) = behind(&server, |port| Relay::altering(port, word, other));
+        let store = PostgresStore::open(&url).await.unwrap();
+        for round in 0..3 {
+            let many: Vec<_> = (0..300).map(|nth| create(&JOBS, &format!("{round} {nth}"))).collect();
+            for batch in [many, vec![create(&JOBS, &format!("{round} alone"))]] {
+                let written = store.write(batch).await.unwrap();
+                assert!(written.iter().all(|one| matches!(one, Written::Applied(_))), "{other}: {written:?}");
+            }
+        }
+        let total = store.count(Query::new(&JOBS, Order::BY_ID), None).await.unwrap();
+        assert_eq!(total.first().map(|tally| tally.count), Some(903), "{other}");
+    }
+}
+
 /// What is hidden is few, and found by an index of its own, however many are shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_looks_for_what_is_hidden_walks_past_nothing_else() {
