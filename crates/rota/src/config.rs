@@ -427,6 +427,20 @@ mod tests {
         assert!(unknown.message.contains("did you mean ROTA_LISTEN?"), "{}", unknown.message);
     }
 
+    /// Who asks for what a store does not do is told so, and does not rely on it.
+    #[test]
+    fn what_is_acknowledged_later_is_for_the_embedded_store() {
+        let serve = |store: &str, durability: &str| {
+            let node = UpArgs { durability: Some(durability.to_owned()), ..UpArgs::default() };
+            let args = ServeArgs { store: Some(store.to_owned()), node, ..ServeArgs::default() };
+            Config::read_shared(args, std::iter::empty())
+        };
+        let refused = serve("postgres://rota@db/rota", "50ms").unwrap_err();
+        assert!(refused.message.contains("durability is for the embedded store"), "{}", refused.message);
+        assert!(serve("postgres://rota@db/rota", "disk").is_ok());
+        assert!(serve("sqlite:./data", "50ms").is_ok());
+    }
+
     #[test]
     fn how_a_node_lives_and_ends_can_be_said() {
         let config = read(UpArgs::default()).unwrap();
