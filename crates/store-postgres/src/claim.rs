@@ -170,9 +170,10 @@ impl Asked {
 }
 
 /// The statement that claims at most so many for these queries. Its answer has the columns of
-/// [`crate::names::document`] but for what it sets, then the place of each and the number of its query, from 1 on.
+/// [`crate::names::document`] but for this [`change`], then the place of each and the number of its query, from 1 on.
 pub(crate) fn statement(
     claim: &Claim,
+    change: &[(&'static Field, Value)],
     alike: &Alike<'_>,
     shares: &[Share],
     most: usize,
@@ -224,7 +225,7 @@ pub(crate) fn statement(
     sql.push(&format!(
         " UPDATE {rows} AS r SET {} FROM picked WHERE {same} RETURNING {}, picked.place, picked.nth",
         set.join(", "),
-        document_with(collection, "r", unchanged(collection, &change(claim)))
+        document_with(collection, "r", unchanged(collection, change))
     ));
     Some(sql)
 }

@@ -159,7 +159,7 @@ impl PostgresStore {
         let change = claim::change(claim);
         let claimed = async {
             let version = self.versions.take(&lent, 1).await?;
-            let Some(sql) = claim::statement(claim, alike, shares, most, version) else {
+            let Some(sql) = claim::statement(claim, &change, alike, shares, most, version) else {
                 return Ok(Vec::new());
             };
             lent.write("claim", &sql, |row| in_place(claim.collection, &row, &change)).await

@@ -116,7 +116,7 @@ async fn a_dead_node_is_taken_over_and_a_frozen_one_refused() {
     let (one, two, three) =
         (join(&store, "one").await, join(&store, "two").await, join(&store, "three").await);
 
-    let held = run_at(&one, "outlives its node", 4_000, 4).await;
+    let held = run_at(&one, "outlives its node", 8_000, 4).await;
     let (gone, began) = (one.id, Instant::now());
     one.rota.kill();
     assert!(held.is_subset(&held_by(&store, gone)), "it held them when it was killed");
